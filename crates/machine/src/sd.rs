@@ -269,6 +269,12 @@ pub struct Ios {
     pub timing: Option<Timing>,
 }
 
+/// Whether `ios` is that of a card that is powered down while nothing uses it: mode and width are then those of a start.
+pub fn is_powered_off(ios: &str) -> bool {
+    let mut lines = ios.lines().filter_map(|line| line.split_once(':'));
+    lines.any(|(name, value)| name.trim() == "power mode" && value.trim() == "0 (off)")
+}
+
 /// Reads `ios`: lines of `name: number (words)`.
 pub fn parse_ios(text: &str) -> Ios {
     let mut ios = Ios::default();

@@ -63,6 +63,8 @@ pub enum TroubleKind {
     Checksum,
     /// An array lost a member.
     ArrayMember,
+    /// A file server (NFS, SMB) did not answer in time.
+    ServerSilent,
 }
 
 /// Trouble of one kind with one part, counted.

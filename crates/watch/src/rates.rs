@@ -18,7 +18,9 @@ pub struct DiskLook {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DiskRates {
+    /// Bytes that were read per second.
     pub read_bytes_per_second: f64,
+    /// Bytes that were written per second.
     pub written_bytes_per_second: f64,
     /// Reads per second that came to their end.
     pub reads_per_second: f64,

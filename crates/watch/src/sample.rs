@@ -61,6 +61,7 @@ pub struct Sample {
 pub struct Zswap {
     /// Memory that the pool takes.
     pub pool_bytes: u64,
+    /// Pages that are in the pool now.
     pub stored_pages: u64,
     /// Pages that were refused, for whatever reason.
     pub refused_pages: u64,
@@ -130,6 +131,7 @@ pub struct NbdClient {
     pub read_bytes_per_second: f64,
     /// Bytes per second that it writes.
     pub written_bytes_per_second: f64,
+    /// Its requests per second, of all kinds.
     pub requests_per_second: f64,
     /// Half of its requests took no longer, in microseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -37,6 +37,24 @@ const FORMS: &[Form] = &[
     ("Talos", |n, m| format!("10.0.0.5: kern:     err: [2024-05-01T10:00:0{n}.1Z]: {m}")),
     ("a serial console", |n, m| format!("raspberrypi login: [ 5432.12345{n}] {m}")),
     ("logcat", |n, m| format!("05-01 12:00:0{n}.123     0     0 E         : {m}")),
+    ("logcat -v year", |n, m| format!("2024-05-01 12:00:0{n}.123     0     0 E         : {m}")),
+    ("a web page", |n, m| format!("[\u{a0}5432.12345{n}]\u{a0}{m}")),
+    ("journalctl -o json in bytes", |n, m| {
+        let bytes = m.as_bytes();
+        format!("{{\"_TRANSPORT\":\"kernel\",\"N\":\"{n}\",\"MESSAGE\":{bytes:?}}}")
+    }),
+    ("Loki", |n, m| {
+        format!(
+            "{{\"labels\":{{\"job\":\"kern\"}},\"line\":\"[ 5432.12345{n}] {m}\",\"timestamp\":\"2024\"}}"
+        )
+    }),
+    ("printk of MediaTek, interrupts off", |n, m| {
+        format!("<3>[ 5432.12345{n}] .(1)[45:kworker/1:1]{m}")
+    }),
+    ("logcat, which takes the first word for a program", |n, m| {
+        let (name, text) = m.split_once(": ").unwrap_or(("", m));
+        format!("05-01 12:00:0{n}.123     0     0 E {name:<8}: {text}")
+    }),
     ("printk with the processor", |n, m| format!("[ 5432.12345{n}] c2 {m}")),
     ("printk with the process", |n, m| format!("[ 5432.12345{n}] [0:    kworker/0:1:   33] {m}")),
     ("a quote", |n, m| format!("> > [ 5432.12345{n}] {m}")),
@@ -127,6 +145,8 @@ fn other_programs_and_prompts_are_no_disks() {
         "{\"SYSLOG_IDENTIFIER\":\"smartd\",\"MESSAGE\":\"I/O error, dev sda, sector 5\"}",
         "login: I/O error, dev login, sector 5",
         "{\"log\":\"I/O error, dev sda, sector 5\\n\",\"stream\":\"stdout\"}",
+        "{\"line\":\"I/O error, dev sda, sector 5\",\"labels\":{}}",
+        "{\"SYSLOG_IDENTIFIER\":\"smartd\",\"MESSAGE\":[73,47,79,32,101,114,114,111,114,44,32,100,101,118,32,115,100,97]}",
     ] {
         assert_eq!(judged(line), [], "{line}");
     }

@@ -20,6 +20,11 @@ const MAX_SPIN_UP_RESETS: usize = 2;
 const MIN_LINK_CHANGES: usize = 3;
 /// Changes that follow each other this fast are no hand's, in seconds.
 const QUICK_CHANGE_S: f64 = 5.0;
+/// A disk that fails this soon after its link went down was in use, in seconds; in a log without clocks, this many lines later.
+const SOON_LOST_S: f64 = 60.0;
+const SOON_LOST_LINES: usize = 20;
+/// All that waits for a file server says so within this time of one silence, in seconds.
+const ONE_SILENCE_S: f64 = 600.0;
 
 /// The numbers of the lines that are no trouble.
 pub(super) fn harmless(lines: &[Told<'_>], disks: &UsbDisks) -> BTreeSet<usize> {
@@ -38,6 +43,8 @@ pub(super) fn harmless(lines: &[Told<'_>], disks: &UsbDisks) -> BTreeSet<usize> 
         resets_of_empty_readers(lines, disks, &sized),
         idle_ports(lines, disks),
         other_functions(lines),
+        swap_of_unknown_cards(lines),
+        further_silences(lines),
     ]
     .into_iter()
     .flatten()
@@ -171,10 +178,14 @@ fn slow_spin_ups(lines: &[Told<'_>]) -> Vec<usize> {
     found
 }
 
-/// A link changes when a disk is plugged in or out; a cable makes it change again and again.
+/// A link changes when a disk is plugged in or out; a cable makes it change again and again, or while the disk is written.
 fn plugged_links(lines: &[Told<'_>]) -> Vec<usize> {
+    // With commands under way (SAct) it is no plugging.
     let is_change = |told: &Told<'_>| {
-        told.part_of(AtaLink).is_some() && told.line.message.contains(": exception Emask 0x")
+        let message = &told.line.message;
+        told.part_of(AtaLink).is_some()
+            && message.contains(": exception Emask 0x")
+            && message.contains(" SAct 0x0 ")
     };
     let mut changes: BTreeMap<&str, usize> = BTreeMap::new();
     let mut quick: BTreeMap<&str, usize> = BTreeMap::new();
@@ -199,14 +210,92 @@ fn plugged_links(lines: &[Told<'_>]) -> Vec<usize> {
             unplugged.insert(port);
         }
     }
+    let lost = links_lost_in_use(lines);
     matching(lines, |told| {
         told.part_of(AtaLink).filter(|_| is_change(told)).is_some_and(|port| {
             let flaps = quick.get(port).is_some_and(|n| *n >= MIN_LINK_CHANGES);
             !flaps
+                && !lost.contains(port)
                 && (unplugged.contains(port)
                     || changes.get(port).is_none_or(|n| *n < MIN_LINK_CHANGES))
         })
     })
+}
+
+/// The ports whose link went down just before reads or writes of its disk failed.
+fn links_lost_in_use<'a>(lines: &'a [Told<'_>]) -> BTreeSet<&'a str> {
+    let numbered = lines.iter().enumerate();
+    let down = numbered.filter(|(_, told)| told.line.message.contains("SATA link down"));
+    let in_use = down.filter_map(|(at, _)| {
+        let port = sata_port(&lines[at].line.message)?;
+        let disk = disk_of_sata_port(lines, port);
+        let is_its = |lost: &str| {
+            lost.starts_with("sd") && disk.is_none_or(|disk| disk_of(lost).as_deref() == Some(disk))
+        };
+        soon_after(lines, at, SOON_LOST_S)
+            .any(|later| later.part_of(Io).is_some_and(is_its))
+            .then_some(port)
+    });
+    in_use.collect()
+}
+
+/// The lines after one that belong to the same start and come soon.
+pub(super) fn soon_after<'l, 'a>(
+    lines: &'l [Told<'a>],
+    at: usize,
+    soon_s: f64,
+) -> impl Iterator<Item = &'l Told<'a>> {
+    let from = &lines[at].line;
+    let later = lines[at + 1..].iter().take_while(|later| !is_start(&later.line.message));
+    later
+        .enumerate()
+        .filter(move |(after, later)| {
+            from.gap_s(&later.line).map_or(*after < SOON_LOST_LINES, |gap| gap <= soon_s)
+        })
+        .map(|(_, later)| later)
+}
+
+/// The disk at a port, where its end names it: `ata2.00: detaching (SCSI 1:0:0:0)`, `sd 1:0:0:0: [sdb] …`.
+fn disk_of_sata_port<'a>(lines: &'a [Told<'_>], port: &str) -> Option<&'a str> {
+    let address = lines.iter().find_map(|told| {
+        let message = &told.line.message;
+        let (_, rest) = message.split_once(": detaching (SCSI ")?;
+        (sata_port(message) == Some(port)).then(|| rest.trim_end_matches(')'))
+    })?;
+    let head = format!("sd {address}: [");
+    let named = lines.iter().find(|told| told.line.message.starts_with(&head))?;
+    bracketed_disk(&named.line.message)
+}
+
+/// A card of the log's by its numbers is the first one only where the log has no other: a board may give them to either.
+fn swap_of_unknown_cards(lines: &[Told<'_>]) -> Vec<usize> {
+    let is_of_card = |told: &Told<'_>| told.line.message.contains("swap-device (179:");
+    let others = lines.iter().filter(|told| !is_of_card(told));
+    let cards: BTreeSet<String> = others.filter_map(card_in).collect();
+    let is_clear = cards.len() == 1 && cards.contains("mmcblk0");
+    matching(lines, |told| !is_clear && is_of_card(told))
+}
+
+/// Each program that waits for a file server has a report of its own: those of one silence count once.
+fn further_silences(lines: &[Told<'_>]) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut newest: Option<&Told<'_>> = None;
+    for (at, told) in lines.iter().enumerate() {
+        if is_start(&told.line.message) {
+            newest = None;
+        }
+        if told.part_of(ServerSilent).is_none() {
+            continue;
+        }
+        let is_of_same = |before: &Told<'_>| {
+            before.line.gap_s(&told.line).is_none_or(|gap| gap <= ONE_SILENCE_S)
+        };
+        if newest.is_some_and(is_of_same) {
+            found.push(at);
+        }
+        newest = Some(told);
+    }
+    found
 }
 
 /// The kernel disables a disk that it gives up, one that was pulled out, of which the link is down, and one that is removed on
@@ -259,7 +348,13 @@ fn around_sleep(lines: &[Told<'_>]) -> Vec<usize> {
         let is_of_link = told.trouble.as_ref().is_some_and(|(kind, _)| {
             matches!(
                 kind,
-                UsbReset | UsbEnumeration | UsbDisconnect | UsbConnect | AtaLink | AtaTimeout
+                UsbReset
+                    | UsbEnumeration
+                    | UsbDisconnect
+                    | UsbConnect
+                    | AtaLink
+                    | AtaTimeout
+                    | ServerSilent
             )
         });
         if is_of_link && (is_asleep || is_waking) {

@@ -282,10 +282,12 @@ pub(super) fn disk_of(part: &str) -> Option<String> {
 
 fn of_disk(disk: &Disk<'_>) -> Option<Health> {
     if disk.has(Medium) || disk.has(Hardware) {
-        return disk.health(Cause::Disk, true, &[Medium, Hardware, Io, Filesystem]);
+        let kinds = [Medium, Hardware, Io, Filesystem, PcieUncorrected, PcieCorrected];
+        return disk.health(Cause::Disk, true, &kinds);
     }
     if disk.has(NvmeFatal) {
-        return disk.health(Cause::Disk, true, &[NvmeFatal, NvmeTimeout, Io, Filesystem]);
+        let kinds = [NvmeFatal, NvmeTimeout, Io, Filesystem, PcieUncorrected, PcieCorrected];
+        return disk.health(Cause::Disk, true, &kinds);
     }
     if disk.name.starts_with("mmcblk") {
         return of_card(disk);
@@ -293,7 +295,9 @@ fn of_disk(disk: &Disk<'_>) -> Option<Health> {
     if let Some(found) = of_usb(disk) {
         return Some(found);
     }
-    if disk.of(AtaLink) > 1 {
+    // A write that failed beside one damaged transfer, of a disk that answers, failed on its way.
+    let lost_on_the_way = disk.has(AtaLink) && disk.has(Io) && !disk.has(AtaTimeout);
+    if disk.of(AtaLink) > 1 || lost_on_the_way {
         let kinds = [AtaLink, AtaTimeout, Io, Filesystem];
         return disk.health(Cause::Connection, disk.has_lost(), &kinds);
     }

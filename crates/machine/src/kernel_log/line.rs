@@ -30,10 +30,10 @@ impl<'a> Line<'a> {
             Some(Tag::Other) => return None,
             None => (false, line),
         };
-        let rest = match after_logcat(rest) {
-            Some(Tag::Kernel(rest)) => rest,
+        let (is_logcat, rest) = match after_logcat(rest) {
+            Some(Tag::Kernel(rest)) => (true, rest),
             Some(Tag::Other) => return None,
-            None => rest,
+            None => (false, rest),
         };
         // `journalctl -o short-monotonic` has the time before the tag.
         let before = line[..line.len() - rest.len()].trim_start();
@@ -47,7 +47,8 @@ impl<'a> Line<'a> {
         let message = without_caller(message);
         let has_mark = tagged || message.len() < line.len();
         let clock = clock(&line[..line.len() - message.len()]);
-        (!message.is_empty()).then_some(Line { has_mark, seconds, clock, message: message.into() })
+        let message = if is_logcat { without_padding(message) } else { message.into() };
+        (!message.is_empty()).then_some(Line { has_mark, seconds, clock, message })
     }
 
     /// How long after this line another was logged, in seconds; none where one of them has no time.
@@ -134,12 +135,13 @@ fn without_brackets(text: &str) -> (Option<f64>, &str) {
     (seconds, message)
 }
 
-/// A message without the processor that printed it: `c2 `, `C2 `, `(0)`.
+/// A message without the processor that printed it: `c2 `, `C2 `, `(0)`, and `-(0)` or `.(0)` where its interrupts are off.
 fn without_caller(message: &str) -> &str {
     let is_number = |text: &str| {
         (1..=3).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
     };
-    if let Some((number, rest)) = message.strip_prefix('(').and_then(|rest| rest.split_once(')'))
+    let marked = message.strip_prefix(['-', '.']).unwrap_or(message);
+    if let Some((number, rest)) = marked.strip_prefix('(').and_then(|rest| rest.split_once(')'))
         && is_number(number)
     {
         return without_brackets(rest.trim_start()).1;
@@ -162,18 +164,45 @@ fn after_rfc5424(line: &str) -> Option<Tag<'_>> {
     Some(if program == "kernel" { Tag::Kernel(message) } else { Tag::Other })
 }
 
-/// `05-01 12:00:00.123     0     0 E         : message` (Android); the kernel has no name there.
+/// `05-01 12:00:00.123     0     0 E mmcblk0 : message` (Android): the kernel is process and thread 0, and what it says before a
+/// colon is taken for a program's name. With `-v uid` a user stands before the numbers.
 fn after_logcat(line: &str) -> Option<Tag<'_>> {
-    let (head, message) = line.split_once(": ")?;
-    let mut words = head.split_whitespace();
-    let (date, clock) = (words.next()?, words.next()?);
-    let is_date = date.len() == 5 && date.as_bytes()[2] == b'-';
+    let mut rest = line;
+    let mut next = || {
+        let text = rest.trim_start();
+        let (word, after) = text.split_at(text.find(char::is_whitespace)?);
+        rest = after;
+        Some(word)
+    };
+    let (date, clock) = (next()?, next()?);
+    // With `-v year` the year stands before month and day.
+    let is_date =
+        date.split('-').rev().map(str::len).take(2).eq([2, 2]) && matches!(date.len(), 5 | 10);
     let is_clock = clock.len() >= 12 && clock.matches(':').count() == 2;
-    if !is_date || !is_clock || words.by_ref().take(2).any(|id| id.parse::<u32>().is_err()) {
+    if !is_date || !is_clock {
         return None;
     }
-    let is_level = words.next().is_some_and(|level| level.len() == 1);
-    is_level.then(|| if words.next().is_none() { Tag::Kernel(message) } else { Tag::Other })
+    let first = next()?;
+    let process = first.parse::<u32>().or_else(|_| next().unwrap_or_default().parse()).ok()?;
+    let thread: u32 = next()?.parse().ok()?;
+    let level = next()?;
+    if level.len() != 1 || !level.bytes().all(|letter| letter.is_ascii_alphabetic()) {
+        return None;
+    }
+    let named = rest.trim_start();
+    Some(match named.strip_prefix(": ") {
+        Some(message) => Tag::Kernel(message),
+        None if process == 0 && thread == 0 => Tag::Kernel(named),
+        None => Tag::Other,
+    })
+}
+
+/// `mmcblk0: message` of `mmcblk0 : message`: Android pads names to eight letters.
+fn without_padding(message: &str) -> Cow<'_, str> {
+    match message.split_once(": ") {
+        Some((name, text)) if name.ends_with(' ') => format!("{}: {text}", name.trim_end()).into(),
+        Some(_) | None => message.into(),
+    }
 }
 
 /// `3,1234,5678901,-;message` (Linux documentation, ABI/testing/dev-kmsg): the third number is in microseconds.
@@ -270,6 +299,8 @@ mod tests {
             ("2026-03-02T10:30:36.123456+00:00 pi kernel: [   12.500000] mmc0: x", Some(12.5)),
             ("2026-03-02 10:30:36 err kernel[]: [   12.500000] mmc0: x", Some(12.5)),
             ("Jun 21 17:28:01 box user.err kernel: [   12.500000] mmc0: x", Some(12.5)),
+            ("05-01 12:00:00.123     0     0 E mmc0    : x", None),
+            ("05-01 12:00:00.123  root     0     0 E mmc0    : x", None),
             ("mmc0: x", None),
         ];
         for (text, seconds) in forms {
@@ -283,6 +314,7 @@ mod tests {
         for text in [
             "Feb 11 13:27:33 pi smartd[512]: Device: /dev/sda, I/O error, dev sda, sector 5",
             "2026-03-02T10:30:36+00:00 pi udisksd[400]: mmc0: error -110 whilst initialising SD card",
+            "05-01 12:00:00.123   100   101 E mmc0    : error -110 whilst initialising SD card",
             "",
             "[   12.5] ",
         ] {

@@ -10,6 +10,7 @@ mod line;
 mod on_machine;
 mod paste;
 mod patterns;
+mod slots;
 mod suspects;
 mod usb_disks;
 mod words;
@@ -33,6 +34,8 @@ pub fn troubles(log: &str) -> Vec<KernelTrouble> {
     let pasted = paste::lines(log);
     let lines: Vec<Told<'_>> = messages(&pasted).into_iter().map(Told::of).collect();
     let disks = UsbDisks::of(&lines);
+    let controllers = nvme_controllers(&lines);
+    let lost_disks = slots::lost_disks(&lines);
     let mut harmless = harmless(&lines, &disks);
     harmless.extend(beside(&lines, &disks));
     let mut found: BTreeMap<(TroubleKind, String), KernelTrouble> = BTreeMap::new();
@@ -41,12 +44,14 @@ pub fn troubles(log: &str) -> Vec<KernelTrouble> {
         if is_start(&line.message) {
             since_start.clear();
         }
-        let Some((kind, part)) = disks.port(&line.message).or(trouble) else {
+        let of_slot = || lost_disks.get(&at).map(|disk| (TroubleKind::NvmeGone, disk.clone()));
+        let Some((kind, part)) = disks.port(&line.message).or(trouble).or_else(of_slot) else {
             continue;
         };
         let Some(part) = disks.name_of(part).filter(|_| !harmless.contains(&at)) else {
             continue;
         };
+        let part = controllers.get(&part).cloned().unwrap_or(part);
         let trouble = found.entry((kind, part.clone())).or_insert(KernelTrouble {
             kind,
             part,
@@ -64,6 +69,16 @@ pub fn troubles(log: &str) -> Vec<KernelTrouble> {
         trouble.last_s = line.seconds.or(trouble.last_s);
     }
     found.into_values().collect()
+}
+
+/// The NVMe controllers by their functions on PCI Express: `nvme nvme0: pci function 0000:01:00.0`.
+fn nvme_controllers(lines: &[Told<'_>]) -> BTreeMap<String, String> {
+    let each = lines.iter().filter_map(|told| {
+        let (_, named) = told.line.message.split_once("nvme ")?;
+        let (name, function) = named.split_once(": pci function ")?;
+        Some((function.trim().to_string(), name.to_string()))
+    });
+    each.collect()
 }
 
 /// Whether each start of a machine may have a little of it, so that a log over many starts has much: what counts is the worst start.

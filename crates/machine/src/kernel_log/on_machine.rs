@@ -34,7 +34,8 @@ pub fn of_log(machine: &Machine, troubles: &[KernelTrouble]) -> Vec<Health> {
 }
 
 /// How many errors the log has since the start of the PCI Express link to a disk, `link` by the PCI address of its lower end:
-/// transfers that were repeated or lost on that domain, and answers that an NVMe disk owes.
+/// transfers that were repeated or lost on that domain, also those told by the name of an NVMe disk there, and answers that an NVMe
+/// disk owes.
 ///
 /// # Errors
 /// Why the log is not known.
@@ -47,7 +48,8 @@ pub fn link_errors(machine: &Machine, disk: &BlockDevice, link: &str) -> Result<
     let controller = number.map(|number| format!("nvme{number}"));
     let is_its = |trouble: &&KernelTrouble| match trouble.kind {
         TroubleKind::PcieCorrected | TroubleKind::PcieUncorrected => {
-            trouble.part.split(':').next() == Some(domain)
+            domain_of(machine, &trouble.part) == Some(domain)
+                || controller.as_ref() == Some(&trouble.part)
         }
         TroubleKind::NvmeTimeout | TroubleKind::NvmeGone => {
             controller.as_ref() == Some(&trouble.part)
@@ -56,6 +58,18 @@ pub fn link_errors(machine: &Machine, disk: &BlockDevice, link: &str) -> Result<
     };
     let its = troubles.iter().filter(is_its);
     Ok(its.map(|trouble| trouble.times).fold(0, u64::saturating_add))
+}
+
+/// The PCI domain of a function, or of the NVMe controller that has this name.
+fn domain_of<'a>(machine: &'a Machine, part: &'a str) -> Option<&'a str> {
+    if !part.starts_with("nvme") {
+        return part.split(':').next();
+    }
+    let is_its = |disk: &&BlockDevice| {
+        disk.name.strip_prefix(part).is_some_and(|rest| rest.starts_with('n'))
+    };
+    let hops = machine.block_devices.iter().filter(is_its).flat_map(|disk| &disk.path);
+    hops.filter(|hop| hop.id.matches(':').count() == 2).find_map(|hop| hop.id.split(':').next())
 }
 
 /// The disk's name where the log has its port or controller alone.
@@ -113,6 +127,9 @@ mod tests {
         disk.name = "nvme0n1".into();
         machine.kernel_log = Fact::known(crate::kernel_log::troubles(log), "/dev/kmsg");
         assert_eq!(link_errors(&machine, &disk, "0001:01:00.0"), Ok(3));
+        let found = format!("[    1.1] nvme nvme0: pci function 0001:01:00.0\n{log}");
+        machine.kernel_log = Fact::known(crate::kernel_log::troubles(&found), "/dev/kmsg");
+        assert_eq!(link_errors(&machine, &disk, "0001:01:00.0"), Ok(3), "by its own name");
         machine.kernel_log = Fact::known(Vec::new(), "/sys/fs/ext4");
         assert!(link_errors(&machine, &disk, "0001:01:00.0").is_err(), "counters are no log");
     }

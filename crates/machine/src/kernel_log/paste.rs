@@ -14,11 +14,11 @@ pub(super) fn lines(log: &str) -> Vec<String> {
     clean.lines().flat_map(split_joined).filter_map(|line| without_frame(line.trim())).collect()
 }
 
-/// Without colours, marks, zero bytes and the entities of HTML.
+/// Without colours, marks, zero bytes, the spaces of pages and the entities of HTML.
 fn without_markup(log: &str) -> String {
     let mut clean = String::with_capacity(log.len());
     let mut rest = log;
-    while let Some(at) = rest.find(['\u{1b}', '\u{feff}', '\0', '&', '\\', '<']) {
+    while let Some(at) = rest.find(['\u{1b}', '\u{feff}', '\u{a0}', '\0', '&', '\\', '<']) {
         clean.push_str(&rest[..at]);
         let here = &rest[at..];
         let (text, length) = mark(here);
@@ -33,6 +33,7 @@ fn without_markup(log: &str) -> String {
 fn mark(text: &str) -> (&str, usize) {
     const MARKS: &[(&str, &str)] = &[
         ("\u{feff}", ""),
+        ("\u{a0}", " "),
         ("\0", ""),
         ("&gt;", ">"),
         ("&lt;", "<"),
@@ -114,16 +115,17 @@ fn without_frame(line: &str) -> Option<String> {
     (!is_field(line)).then(|| line.trim_end_matches(['`', '"', '*']).trim_end().to_string())
 }
 
-/// A line of `journalctl -o json`, `dmesg --json`, or what a container printed as Docker keeps it (`log`), which is the kernel's where it
-/// has the kernel's clock; the inner one is none for a record of another program.
+/// A line of `journalctl -o json`, `dmesg --json`, or what a container printed as Docker (`log`) or Loki (`line`) keeps it. The latter
+/// is the kernel's where it has the kernel's clock. The inner one is none for a record of another program.
 fn of_json(line: &str) -> Option<Option<String>> {
     let line = line.trim_end_matches(',');
     let object = if line.starts_with('{') { line.to_string() } else { format!("{{{line}}}") };
     let record: serde_json::Value = serde_json::from_str(&object).ok()?;
     let text = |key: &str| record.get(key).and_then(serde_json::Value::as_str);
-    let of_container = || text("log").filter(|log| stamp_in(log, 1).is_some());
+    let of_container = || text("log").or(text("line")).filter(|log| stamp_in(log, 1).is_some());
     let message = text("MESSAGE").or_else(|| text("msg")).or_else(of_container);
     let message = message.map(|message| message.trim_end().to_string());
+    let message = message.or_else(|| record.get("MESSAGE").and_then(in_bytes));
     let is_kernels =
         text("_TRANSPORT").or(text("SYSLOG_IDENTIFIER")).is_none_or(|from| from == "kernel");
     let Some(message) = message.filter(|_| is_kernels) else {
@@ -131,6 +133,13 @@ fn of_json(line: &str) -> Option<Option<String>> {
     };
     let seconds = record.get("time").and_then(serde_json::Value::as_f64);
     Some(Some(seconds.map_or_else(|| message.clone(), |at| format!("[{at:.6}] {message}"))))
+}
+
+/// A text with bytes that no terminal shows is a list of its bytes in the journal's JSON (systemd's `JOURNAL_EXPORT_FORMATS`).
+fn in_bytes(value: &serde_json::Value) -> Option<String> {
+    let bytes = value.as_array()?.iter().map(|byte| u8::try_from(byte.as_u64()?).ok());
+    let bytes: Vec<u8> = bytes.collect::<Option<_>>()?;
+    Some(String::from_utf8_lossy(&bytes).trim_end().to_string())
 }
 
 /// `120:` of `grep -n`, `120<tab>` of `cat -n`, `/var/log/kern.log:` and `kern.log.1-` of `grep` over files.

@@ -37,6 +37,8 @@ enum Place {
     Vdev,
     /// `ntfs3: sda1: …`, `device-mapper: integrity: dm-0: …`.
     SecondHead,
+    /// `Read-error on swap-device (179:2:55440)`.
+    Swap,
     /// A host of cards by its address alone: `sdhost-bcm2835 3f202000.mmc: …`.
     AnyCard,
     /// The message is about the board.
@@ -60,7 +62,11 @@ struct Pattern {
 
 /// The trouble that a message tells of, and the part as it names it.
 pub(super) fn trouble(message: &str) -> Option<(TroubleKind, String)> {
-    PATTERNS.iter().find_map(|pattern| pattern.part(message).map(|part| (pattern.kind, part)))
+    all().find_map(|pattern| pattern.part(message).map(|part| (pattern.kind, part)))
+}
+
+fn all() -> impl Iterator<Item = &'static Pattern> {
+    cards::PATTERNS.iter().chain(PATTERNS).chain(filesystems::PATTERNS)
 }
 
 impl Pattern {
@@ -109,6 +115,7 @@ fn part(place: Place, message: &str) -> Option<String> {
         Place::SecondHead => message
             .split(": ")
             .find_map(|word| Some(word).filter(|word| is_disk_name(word)).map(str::to_string)),
+        Place::Swap => swap_device(message),
         Place::AnyCard => Some("mmc".to_string()),
         Place::Board => Some(String::new()),
     }
@@ -157,6 +164,29 @@ fn scsi_disk(message: &str) -> Option<String> {
     is_number.then(|| format!("host{host}"))
 }
 
+/// The device of a swap area by its numbers: a SCSI disk, and a card. A card's numbers are those of the first one where the log
+/// has no other.
+/// Source: Linux documentation, admin-guide/devices.txt; drivers/mmc/core/block.c.
+fn swap_device(message: &str) -> Option<String> {
+    let (_, numbers) = message.split_once("on swap-device (")?;
+    let mut numbers = numbers.split(':').map(str::parse::<u8>);
+    let (major, minor) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+    let partition = |disk: &str, number: u8| match number {
+        0 => disk.to_string(),
+        number => format!("{disk}{number}"),
+    };
+    match (major, minor) {
+        (8, minor) => {
+            let letter = char::from(b'a' + minor / 16);
+            Some(partition(&format!("sd{letter}"), minor % 16))
+        }
+        (179, 0) => Some("mmcblk0".to_string()),
+        // A kernel gives each card 8 numbers or more.
+        (179, minor @ 1..8) => Some(format!("mmcblk0p{minor}")),
+        _ => None,
+    }
+}
+
 /// `1-1.4`, of a device, of an interface, or of a hub and the number of its port.
 fn usb_port(message: &str) -> Option<String> {
     let mut words = message.split(' ');
@@ -201,6 +231,9 @@ macro_rules! pattern {
     };
 }
 
+mod cards;
+mod filesystems;
+
 #[rustfmt::skip]
 static PATTERNS: &[Pattern] = &[
     // Supply.
@@ -210,69 +243,6 @@ static PATTERNS: &[Pattern] = &[
         fires: "" in "hwmon hwmon1: Undervoltage detected!", quiet: "hwmon hwmon1: Voltage normalised"),
     pattern!(OverCurrent, UsbPort, ["over-current"], none: ["over-current protection", "no over-current"],
         fires: "1-1.4" in "usb 1-1-port4: over-current condition", quiet: "hub 1-0:1.0: individual port over-current protection"),
-
-    // Cards.
-    pattern!(CardTransfer, Head, ["mmcblk", "error -", "transferring data"], none: [],
-        fires: "mmcblk0" in "mmcblk0: error -110 transferring data, sector 1870120, nr 8, cmd response 0x900, card status 0x80b00",
-        quiet: "mmcblk0: retrying using single block read"),
-    pattern!(CardTransfer, Head, ["mmcblk", "error -", " sending "], none: ["sending status command, retrying"],
-        fires: "mmcblk0" in "mmcblk0: error -110 sending stop command, original cmd response 0x900, card status 0x900",
-        quiet: "mmcblk0: error -110 sending status command, retrying"),
-    pattern!(CardTransfer, Head, ["mmcblk", "timed out sending"], none: [],
-        fires: "mmcblk0" in "mmcblk0: timed out sending r/w cmd command, card status 0x900", quiet: "mmcblk0: p1 p2"),
-    pattern!(CardTransfer, Head, ["mmcblk", "r/w command failed"], none: [],
-        fires: "mmcblk0" in "mmcblk0: r/w command failed, status = 0x80000900", quiet: "mmc0: new high speed SDHC card at address 0001"),
-    pattern!(CardTransfer, Head, ["mmcblk", "recovery failed"], none: [],
-        fires: "mmcblk0" in "mmcblk0: recovery failed!", quiet: "EXT4-fs (mmcblk0p2): recovery complete"),
-    pattern!(CardTransfer, Head, ["mmc", "Card stuck in"], none: [],
-        fires: "mmc0" in "mmc0: Card stuck in programming state! mmcblk0 card_busy_detect", quiet: "mmc0: new SD card at address 99d6"),
-    pattern!(CardTransfer, Head, ["mmcblk", "retrying ", "for general error"], none: [],
-        fires: "mmcblk1" in "mmcblk1: retrying write for general error", quiet: "mmcblk0: retrying write because a reset was detected"),
-    pattern!(CardTransfer, Head, ["mmcblk", "error sending status cmd"], none: [],
-        fires: "mmcblk1" in "mmcblk1: card_busy_detect: error sending status cmd, status 0x80900", quiet: "mmcblk1: mmc1:aaaa SL32G 29.7 GiB"),
-    pattern!(CardTransfer, Head, ["mmc", "Card stuck being busy"], none: [],
-        fires: "mmc0" in "mmc0: Card stuck being busy! __mmc_poll_for_busy", quiet: "mmc0: new UHS-I speed SDR104 SDXC card at address 59b4"),
-    pattern!(CardTransfer, Head, ["mmc", "overclock due to errors"], none: [],
-        fires: "mmc0" in "mmc0: reducing overclock due to errors", quiet: "mmc0: overclock to 100000000Hz"),
-    pattern!(CardTransfer, Head, ["mmc", "imeout waiting for hardware interrupt"], none: [],
-        fires: "mmc0" in "mmc0: Timeout waiting for hardware interrupt - cmd12.",
-        quiet: "mmc1: Timeout waiting for hardware cmd interrupt."),
-    pattern!(CardTransfer, AnyCard, [".mmc: timeout waiting for hardware interrupt"], none: [],
-        fires: "mmc" in "sdhost-bcm2835 3f202000.mmc: timeout waiting for hardware interrupt.", quiet: "sdhost: log_buf @ bad13000 (fad13000)"),
-    pattern!(CardTransfer, Head, ["mmc", "still running"], none: [],
-        fires: "mmc0" in "mmc0: final write to SD card still running", quiet: "mmc0: SDHCI controller on fe340000.mmc"),
-    pattern!(CardTransfer, Head, ["mmc", "tried to", "reset card"], none: [],
-        fires: "mmc0" in "mmc0: tried to HW reset card, got error -110", quiet: "mmc0: host does not support reading read-only switch"),
-    pattern!(CardTransfer, Head, ["mmc", "cache flush error"], none: [],
-        fires: "mmc0" in "mmc0: cache flush error -110", quiet: "mmc0: Command Queue Engine enabled"),
-    pattern!(CardQueue, Head, ["mmc", "running CQE recovery"], none: [],
-        fires: "mmc0" in "mmc0: running CQE recovery", quiet: "mmc0: CQHCI version 5.10"),
-    pattern!(CardQueue, Head, ["mmc", "cqhci: timeout for tag"], none: [],
-        fires: "mmc0" in "mmc0: cqhci: timeout for tag 30, qcnt 5", quiet: "mmc0: cqhci: ============ CQHCI REGISTER DUMP ==========="),
-    pattern!(CardQueue, Head, ["mmc", "cqhci: Failed to halt"], none: [],
-        fires: "mmc0" in "mmc0: cqhci: Failed to halt", quiet: "mmc0: CQHCI version 5.10"),
-    pattern!(CardQueue, Head, ["mmc", "cqhci: spurious TCN for tag"], none: [],
-        fires: "mmc0" in "mmc0: cqhci: spurious TCN for tag 10", quiet: "mmc0: CQHCI version 5.10"),
-    pattern!(CardGone, Head, ["mmc", ": card ", " removed"], none: [],
-        fires: "mmc0" in "mmc0: card aaaa removed", quiet: "mmc0: new SDHC card at address aaaa"),
-    pattern!(CardTransfer, Head, ["mmcblk", "response CRC error"], none: [],
-        fires: "mmcblk1" in "mmcblk1: response CRC error sending r/w cmd command, card status 0x900", quiet: "mmcblk1: mmc1:aaaa SL32G 29.7 GiB"),
-    pattern!(CardTransfer, Head, ["mmc", "Card removed during transfer"], none: [],
-        fires: "mmc0" in "mmc0: Card removed during transfer!", quiet: "mmc0: new SDHC card at address 0001"),
-    pattern!(CardStart, Head, ["mmc", "whilst initialising SD card"], none: [],
-        fires: "mmc0" in "mmc0: error -110 whilst initialising SD card", quiet: "mmc1: error -110 whilst initialising SDIO card"),
-    pattern!(CardStart, Head, ["mmc", "whilst initialising MMC card"], none: [],
-        fires: "mmc0" in "mmc0: error -110 whilst initialising MMC card", quiet: "mmc1: queuing unknown CIS tuple 0x80 (2 bytes)"),
-    pattern!(CardStart, Head, ["mmc", "never left busy state"], none: [],
-        fires: "mmc0" in "mmc0: card never left busy state", quiet: "mmc0: cannot verify signal voltage switch"),
-    // The host asks an empty slot with 0x202000.
-    pattern!(CardStart, Head, ["mmc_host mmc", "Timeout sending command (cmd 0x"], none: ["cmd 0x202000"],
-        fires: "mmc1" in "mmc_host mmc1: Timeout sending command (cmd 0x200000 arg 0x0 status 0x80200000)",
-        quiet: "mmc_host mmc1: Timeout sending command (cmd 0x202000 arg 0x0 status 0x80202000)"),
-    pattern!(CardStart, Head, ["mmc", ": Reset 0x", "never completed"], none: [],
-        fires: "mmc1" in "mmc1: Reset 0x1 never completed.", quiet: "mmc1: Controller never released inhibit bit(s)."),
-    pattern!(CardReadOnly, Head, ["mmcblk", "mmc", " (ro)"], none: [],
-        fires: "mmcblk0" in "mmcblk0: mmc0:aaaa SL16G 14.8 GiB (ro)", quiet: "mmcblk0: mmc0:aaaa SL16G 14.8 GiB"),
 
     // Disks of any kind.
     pattern!(Medium, Dev, ["critical medium error"], none: [],
@@ -284,6 +254,8 @@ static PATTERNS: &[Pattern] = &[
         quiet: "blk_update_request: I/O error, dev fd0, sector 0 op 0x0:(READ) flags 0x0"),
     pattern!(Io, Dev, ["Buffer I/O error on dev"], none: [],
         fires: "sda1" in "Buffer I/O error on device sda1, logical block 4544114", quiet: "Buffer I/O error on dev sr0, logical block 0, async page read"),
+    pattern!(Io, Swap, ["-error on swap-device ("], none: [],
+        fires: "mmcblk0p2" in "Write-error on swap-device (179:2:55440)", quiet: "Read-error on swap-device (254:0:1234)"),
     pattern!(Io, Device, ["Dirty inode writeback failed for block device"], none: [],
         fires: "mmcblk1p1" in "VFS: Dirty inode writeback failed for block device mmcblk1p1 (err=-5).", quiet: "VFS: Mounted root (ext4 filesystem) readonly on device 179:2."),
     pattern!(Medium, Scsi, ["Sense Key", "Medium Error"], none: [],
@@ -411,10 +383,18 @@ static PATTERNS: &[Pattern] = &[
     // Of the status, bit 1 is the controller's own report of a fatal error; all bits set are no answer.
     pattern!(NvmeFatal, Head, ["nvme nvme", "CSTS=0x3"], none: [],
         fires: "nvme0" in "nvme nvme0: controller is down; will reset: CSTS=0x3, PCI_STATUS=0x10", quiet: "nvme nvme0: Shutdown timeout set to 8 seconds"),
+    pattern!(NvmeFatal, Head, ["nvme nvme", "due to persistent internal error"], none: [],
+        fires: "nvme0" in "nvme nvme0: resetting controller due to persistent internal error", quiet: "nvme nvme0: resetting controller"),
+    pattern!(NvmeFatal, Head, ["nvme nvme", "resetting controller due to AER"], none: [],
+        fires: "nvme0" in "nvme nvme0: resetting controller due to AER", quiet: "nvme nvme0: D3 entry latency set to 8 seconds"),
     pattern!(NvmeGone, Head, ["nvme nvme", "controller is down"], none: [],
         fires: "nvme0" in "nvme nvme0: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0x10", quiet: "nvme nvme0: 4/0/0 default/read/poll queues"),
     pattern!(NvmeGone, Head, ["nvme nvme", "Device not ready"], none: [],
         fires: "nvme0" in "nvme nvme0: Device not ready; aborting reset, CSTS=0x1", quiet: "nvme nvme0: pci function 0000:01:00.0"),
+    pattern!(NvmeGone, Head, ["nvme nvme", "IO queues not created"], none: [],
+        fires: "nvme0" in "nvme nvme0: IO queues not created", quiet: "nvme nvme0: Shutdown timeout set to 10 seconds"),
+    pattern!(NvmeGone, Head, ["nvme nvme", "IO queues lost"], none: [],
+        fires: "nvme0" in "nvme nvme0: IO queues lost", quiet: "nvme nvme0: 4/0/0 default/read/poll queues"),
     pattern!(NvmeGone, Head, ["nvme nvme", "device after reset failure"], none: [],
         fires: "nvme0" in "nvme nvme0: Disabling device after reset failure: -19", quiet: "nvme nvme0: allocated 32 MiB host memory buffer."),
     pattern!(NvmeGone, Head, ["nvme nvme", "emoving after probe failure"], none: [],
@@ -536,6 +516,10 @@ static PATTERNS: &[Pattern] = &[
         fires: "sdb6" in "md/raid:md2: read error not correctable (sector 800 on sdb6).", quiet: "md/raid:md2: not clean -- starting background reconstruction"),
     pattern!(Medium, On, ["md/raid", ": read error corrected ("], none: [],
         fires: "sdb1" in "md/raid1:md0: read error corrected (8 sectors at 800 on sdb1)", quiet: "md/raid1:md0: redirecting sector 800 to other mirror: sdb1"),
+    pattern!(Medium, SecondHead, ["md/raid", "exceeded read_error threshold"], none: [],
+        fires: "sdb1" in "md/raid10:md0: sdb1: Raid device exceeded read_error threshold [cur 21:max 20]", quiet: "md/raid10:md0: active with 2 out of 2 devices"),
+    pattern!(Medium, Device, ["md/raid", "Too many read errors, failing device "], none: [],
+        fires: "sdb1" in "md/raid:md0: Too many read errors, failing device sdb1.", quiet: "md/raid:md0: device sdb1 operational as raid disk 1"),
     pattern!(ArrayMember, NonFresh, ["md: kicking non-fresh "], none: [],
         fires: "sdb1" in "md: kicking non-fresh sdb1 from array!", quiet: "md: md0: recovery done."),
     pattern!(Io, Vdev, ["zio pool=", " error=5 "], none: [],
@@ -543,6 +527,8 @@ static PATTERNS: &[Pattern] = &[
         quiet: "zio pool=tank vdev=/dev/sda1 error=95 type=6 offset=270336 size=8192 flags=b08c1"),
     pattern!(Checksum, SecondHead, ["device-mapper: integrity: ", "Checksum failed"], none: [],
         fires: "dm-0" in "device-mapper: integrity: dm-0: Checksum failed at sector 0x1234", quiet: "device-mapper: crypt: xts(aes) using implementation \"xts-aes-ce\""),
+    pattern!(Checksum, SecondHead, ["device-mapper: crypt: ", "INTEGRITY AEAD ERROR"], none: ["sector 0"],
+        fires: "dm-0" in "device-mapper: crypt: dm-0: INTEGRITY AEAD ERROR, sector 4096", quiet: "device-mapper: crypt: xts(aes) using implementation \"xts-aes-ce\""),
     pattern!(Checksum, BtrfsMember, ["BTRFS", "checksum error at logical"], none: [],
         fires: "sdb1" in "BTRFS warning (device sda1): checksum error at logical 100 on dev /dev/sdb1, physical 100, root 5, inode 257",
         quiet: "BTRFS info (device sda1): scrub: started on devid 1"),
@@ -562,10 +548,18 @@ static PATTERNS: &[Pattern] = &[
     pattern!(Io, Dev, ["device offline error, dev "], none: ["(DISCARD)", "(WRITE_ZEROES)"],
         fires: "sda" in "device offline error, dev sda, sector 123456 op 0x1:(WRITE) flags 0x800 phys_seg 1 prio class 2",
         quiet: "device offline error, dev sda, sector 8 op 0x3:(DISCARD) flags 0x800 phys_seg 1 prio class 2"),
+    pattern!(UsbController, Board, ["xhci", "Host Controller Error"], none: [],
+        fires: "" in "xhci_hcd 0000:01:00.0: WARNING: Host Controller Error", quiet: "xhci_hcd 0000:01:00.0: xHCI Host Controller"),
     pattern!(UsbController, Board, ["xhci", "Host System Error"], none: [],
         fires: "" in "xhci_hcd 0000:01:00.0: WARNING: Host System Error", quiet: "xhci_hcd 0000:01:00.0: Host supports USB 3.0 SuperSpeed"),
     pattern!(UsbController, Board, ["host not responding to stop endpoint command"], none: [],
         fires: "" in "xhci_hcd 0000:01:00.0: xHCI host not responding to stop endpoint command.", quiet: "xhci_hcd 0000:01:00.0: new USB bus registered, assigned bus number 2"),
+
+    // File servers. Their names are not kept.
+    pattern!(ServerSilent, Board, ["nfs: server ", " not responding"], none: [],
+        fires: "" in "nfs: server 192.0.2.10 not responding, still trying", quiet: "nfs: server 192.0.2.10 OK"),
+    pattern!(ServerSilent, Board, ["CIFS", " has not responded in "], none: [],
+        fires: "" in "CIFS: VFS: \\\\nas has not responded in 180 seconds. Reconnecting...", quiet: "CIFS: Attempting to mount \\\\nas\\media"),
 
     // SATA disks that give up, and cards that answer out of turn.
     pattern!(Hardware, Head, ["ata", "status: {", " DF "], none: [],
@@ -590,67 +584,6 @@ static PATTERNS: &[Pattern] = &[
         fires: "mmcblk0" in "mmcblk0: error -84 requesting status", quiet: "mmcblk0: mmc0:aaaa SL16G 14.8 GiB"),
     pattern!(CardStart, Head, ["mmc", "reading general info of SD ext reg"], none: [],
         fires: "mmc1" in "mmc1: error -110 reading general info of SD ext reg", quiet: "mmc1: SD Status: Invalid Allocation Unit size."),
-
-    // Further words of filesystems.
-    pattern!(Filesystem, Parentheses, ["XFS (", "writeback error on "], none: [],
-        fires: "sda1" in "XFS (sda1): writeback error on inode 1313, offset 0, sector 9920", quiet: "XFS (sda1): correcting sb_features alignment problem"),
-    pattern!(Filesystem, Device, ["BTRFS error (device", "level verify failed"], none: [],
-        fires: "sda1" in "BTRFS error (device sda1): level verify failed on logical 3050 mirror 1 wanted 1 found 0",
-        quiet: "BTRFS error (device sda1): open_ctree failed: -5"),
-    pattern!(Filesystem, Device, ["BTRFS error (device", "key mismatch detected"], none: [],
-        fires: "sda1" in "BTRFS error (device sda1): tree first key mismatch detected, bytenr=3050 parent_transid=9 key expected=(1,1,1) has=(2,2,2)",
-        quiet: "BTRFS error (device sda1): remounting read-write after error is not allowed"),
-    pattern!(Filesystem, Device, ["BTRFS error (device", "while writing out transaction"], none: [],
-        fires: "sda1" in "BTRFS error (device sda1): error while writing out transaction: -5",
-        quiet: "BTRFS warning (device sda1): Skipping commit of aborted transaction."),
-    pattern!(Filesystem, Parentheses, ["XFS (", "Metadata CRC error"], none: [],
-        fires: "sda1" in "XFS (sda1): Metadata CRC error detected at xfs_dquot_buf_verify_crc+0xe6/0x120 [xfs], xfs_dquot block 0x1478",
-        quiet: "XFS (sda1): Ending clean mount"),
-    pattern!(Filesystem, Parentheses, ["XFS (", "log mount", "failed"], none: [],
-        fires: "sda1" in "XFS (sda1): log mount/recovery failed: error -5", quiet: "XFS (sda1): Starting recovery (logdev: internal)"),
-    pattern!(Filesystem, Parentheses, ["XFS (", "Internal error"], none: [],
-        fires: "dm-4" in "XFS (dm-4): Internal error xfs_iunlink_remove at line 2038 of file fs/xfs/xfs_inode.c.", quiet: "XFS (dm-4): Mounting V5 Filesystem"),
-    pattern!(FilesystemReadOnly, Parentheses, ["XFS (", "Filesystem has been shut down"], none: [],
-        fires: "sda1" in "XFS (sda1): Filesystem has been shut down due to log error (0x2).", quiet: "XFS (sda1): User initiated shutdown received."),
-    pattern!(FilesystemReadOnly, Parentheses, ["F2FS-fs (", "Stopped filesystem"], none: [],
-        fires: "mmcblk0p2" in "F2FS-fs (mmcblk0p2): Stopped filesystem due to reason: 3", quiet: "F2FS-fs (mmcblk0p2): Mounted with checkpoint version = 3b2c"),
-    pattern!(Filesystem, Parentheses, ["F2FS-fs (", "run fsck to fix"], none: [],
-        fires: "mmcblk0p2" in "F2FS-fs (mmcblk0p2): sanity_check_inode: corrupted inode ino=7, run fsck to fix.",
-        quiet: "F2FS-fs (mmcblk0p2): Found nat_bits in checkpoint"),
-    pattern!(Filesystem, Parentheses, ["EXT4-fs (", "invalid superblock checksum"], none: [],
-        fires: "sda1" in "EXT4-fs (sda1): VFS: Found ext4 filesystem with invalid superblock checksum.  Run e2fsck?",
-        quiet: "EXT4-fs (sda1): VFS: Can't find ext4 filesystem"),
-    pattern!(Filesystem, Parentheses, ["EXT4-fs (", "Delayed block allocation failed"], none: ["error 28"],
-        fires: "sda1" in "EXT4-fs (sda1): Delayed block allocation failed for inode 2215 at logical offset 1610 with max blocks 1 with error 117",
-        quiet: "EXT4-fs (sda1): Delayed block allocation failed for inode 2215 at logical offset 1610 with max blocks 1 with error 28"),
-    pattern!(Filesystem, Device, ["EXT4-fs warning (device", "error reading directory block"], none: [],
-        fires: "sda1" in "EXT4-fs warning (device sda1): __ext4_read_dirblock:902: error reading directory block (ino 27787265, block 0)",
-        quiet: "EXT4-fs warning (device sda1): ext4_dx_add_entry:2510: inode #2: comm rsync: index full, reach max htree level :2"),
-    pattern!(Filesystem, Device, ["EXT4-fs warning (device", "error -5 reading directory block"], none: [],
-        fires: "sdc1" in "EXT4-fs warning (device sdc1): htree_dirblock_to_tree:1082: inode #2: lblock 0: comm rsync: error -5 reading directory block",
-        quiet: "EXT4-fs warning (device sdc1): ext4_dirblock_csum_verify:377: inode #2: comm ls: No space for directory leaf checksum."),
-    pattern!(Filesystem, Parentheses, ["EXT4-fs (", "ext4_check_descriptors: Checksum for group"], none: [],
-        fires: "sdb1" in "EXT4-fs (sdb1): ext4_check_descriptors: Checksum for group 0 failed (40837!=4)", quiet: "EXT4-fs (sdb1): no journal found"),
-    pattern!(FilesystemReadOnly, Parentheses, ["EXT3-fs (", "emounting filesystem read-only"], none: [],
-        fires: "sdc1" in "EXT3-fs (sdc1): error: remounting filesystem read-only", quiet: "EXT3-fs (sdc1): using internal journal"),
-    // The kernel tries each of its filesystems on a root in turn.
-    pattern!(Filesystem, Parentheses, ["EXT3-fs (", "error: "], none: ["couldn't mount", "can't find"],
-        fires: "sdc1" in "EXT3-fs (sdc1): error: ext3_journal_start_sb: Detected aborted journal",
-        quiet: "EXT3-fs (sdc1): error: couldn't mount because of unsupported optional features (240)"),
-    pattern!(Filesystem, Parentheses, ["EXT2-fs (", "error: "], none: ["couldn't mount", "can't find"],
-        fires: "sda1" in "EXT2-fs (sda1): error: ext2_lookup: deleted inode referenced: 32905",
-        quiet: "EXT2-fs (sda1): error: couldn't mount because of unsupported optional features (244)"),
-    pattern!(Filesystem, Device, ["EXT3-fs error (device"], none: [],
-        fires: "sda1" in "EXT3-fs error (device sda1): ext3_lookup: unlinked inode 92 in dir #2", quiet: "EXT3-fs (sda1): using internal journal"),
-    pattern!(Filesystem, Device, ["EXT2-fs error (device"], none: [],
-        fires: "sda1" in "EXT2-fs error (device sda1): ext2_lookup: deleted inode referenced: 8426",
-        quiet: "EXT2-fs (sda1): warning: mounting unchecked fs, running e2fsck is recommended"),
-    pattern!(Filesystem, Parentheses, ["XFS (", "xfs_log_force: error"], none: [],
-        fires: "sdd1" in "XFS (sdd1): xfs_log_force: error -5 returned.", quiet: "XFS (sdd1): Unmounting Filesystem"),
-    pattern!(Filesystem, Device, ["JBD2: I/O error when updating"], none: [],
-        fires: "sda1" in "JBD2: I/O error when updating journal superblock for sda1-8.", quiet: "JBD2: journal checksum v3"),
-    pattern!(Filesystem, On, ["JBD2: Detected IO errors while flushing file data on"], none: [],
-        fires: "sda1" in "JBD2: Detected IO errors while flushing file data on sda1-8", quiet: "JBD2: Invalid checksum recovering data block 9 in log"),
 ];
 
 #[cfg(test)]
@@ -659,11 +592,24 @@ mod tests {
 
     #[test]
     fn each_pattern_knows_its_message_and_not_the_harmless_one() {
-        for pattern in PATTERNS {
+        for pattern in all() {
             let (part, message) = pattern.fires;
             assert_eq!(trouble(message), Some((pattern.kind, part.to_string())), "{message}");
             let quiet = trouble(pattern.quiet);
             assert!(quiet.is_none(), "{}: {quiet:?}", pattern.quiet);
+        }
+    }
+
+    #[test]
+    fn a_swap_area_is_named_by_numbers_that_mean_one_device() {
+        let named =
+            |numbers: &str| swap_device(&format!("Read-error on swap-device ({numbers}:8)"));
+        assert_eq!(named("8:0").as_deref(), Some("sda"));
+        assert_eq!(named("8:33").as_deref(), Some("sdc1"));
+        assert_eq!(named("8:255").as_deref(), Some("sdp15"));
+        assert_eq!(named("179:0").as_deref(), Some("mmcblk0"));
+        for unknown in ["179:8", "254:0", "259:2", "8:256", ""] {
+            assert_eq!(named(unknown), None, "{unknown}");
         }
     }
 

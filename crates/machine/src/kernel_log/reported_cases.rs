@@ -174,7 +174,7 @@ const CASES: &[Case] = &[
     ("NVMe: identify fails at the start",
      "[ 2.1] nvme nvme0: pci function 0000:01:00.0\n[ 62.1] nvme nvme0: I/O 12 QID 0 timeout, disable controller\n[ 62.2] nvme nvme0: Identify Controller failed (-4)\n[ 62.3] nvme nvme0: Removing after probe failure status: -5", "nvme0", Connection),
     ("NVMe: fatal error of the link",
-     "[ 9.1] nvme nvme0: pci function 0000:02:00.0\n[ 90.1] pcieport 0000:00:1c.4: AER: Uncorrectable (Fatal) error message received from 0000:02:00.0\n[ 90.2] nvme 0000:02:00.0: PCIe Bus Error: severity=Uncorrectable (Fatal), type=Transaction Layer, (Completer ID)\n[ 90.3] nvme nvme0: frozen state error detected, reset controller", "0000:02:00.0", Connection),
+     "[ 9.1] nvme nvme0: pci function 0000:02:00.0\n[ 90.1] pcieport 0000:00:1c.4: AER: Uncorrectable (Fatal) error message received from 0000:02:00.0\n[ 90.2] nvme 0000:02:00.0: PCIe Bus Error: severity=Uncorrectable (Fatal), type=Transaction Layer, (Completer ID)\n[ 90.3] nvme nvme0: frozen state error detected, reset controller", "nvme0", Connection),
     ("NVMe: port contained after an error",
      "[ 90.1] pcieport 0000:00:1d.0: DPC: containment event, status:0x1f01 source:0x0000\n[ 90.2] pcieport 0000:00:1d.0: DPC: unmasked uncorrectable error detected\n[ 90.3] nvme nvme0: frozen state error detected, reset controller\n[ 91.3] nvme nvme0: Disabling device after reset failure: -19", "nvme0", Connection),
     ("SAS controller that stopped: all disks at once",

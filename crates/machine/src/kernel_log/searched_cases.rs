@@ -154,11 +154,29 @@ const CASES: &[Case] = &[
      "XFS (dm-4): Internal error xfs_iunlink_remove at line 2038 of file fs/xfs/xfs_inode.c.  Caller xfs_ifree+0x33/0x130 [xfs]\nXFS (dm-4): Corruption detected. Unmount and run xfs_repair\nXFS (dm-4): xfs_inactive_ifree: xfs_ifree returned error -117\nXFS (dm-4): xfs_do_force_shutdown(0x1) called from line 1788 of file fs/xfs/xfs_inode.c.  Return address = 000000009d022bf1\nXFS (dm-4): I/O Error Detected. Shutting down filesystem", "dm-4", Filesystem),
     ("XFS after its disk was lost",
      "[ 83161.0] XFS (sdd1): xfs_log_force: error -5 returned.\n[ 83221.1] XFS (sdd1): xfs_log_force: error -5 returned.\n[ 83281.2] XFS (sdd1): xfs_log_force: error -5 returned.", "sdd", Filesystem),
+    ("card whose transfers end in the host's table",
+     "[ 1.1] mmc1: new high speed SDXC card at address 59b4\n[ 10.5] mmc1: ADMA error: 0x02000000\n[ 11.5] mmc1: ADMA error: 0x02000000\n[ 12.5] mmc1: ADMA error: 0x02000000\n[ 13.5] mmc1: ADMA error: 0x02000000\n[ 14.5] mmc1: ADMA error: 0x02000000", "mmcblk1", Disk),
+    ("NVMe that reports an error of its own",
+     "[ 500.1] nvme nvme0: resetting controller due to persistent internal error", "nvme0", Disk),
+    ("encrypted volume with checksums",
+     "[ 50.1] device-mapper: crypt: dm-0: INTEGRITY AEAD ERROR, sector 4096", "dm-0", Filesystem),
+    ("F2FS without a checkpoint",
+     "[ 50.1] F2FS-fs (sda1): Failed to get valid F2FS checkpoint", "sda", Filesystem),
+    ("JFS that became read-only",
+     "[ 50.1] ERROR: (device sdb1): dbAllocBits: leaf page corrupt\n[ 50.2] ERROR: (device sdb1): remounting filesystem as read-only", "sdb", Filesystem),
+    ("SATA link down while it is read",
+     "[ 900.0] ata2.00: exception Emask 0x10 SAct 0x0 SErr 0x4040000 action 0xe frozen\n[ 900.1] ata2: SATA link down (SStatus 0 SControl 300)\n[ 905.3] I/O error, dev sdb, sector 8 op 0x0:(READ) flags 0x0 phys_seg 1 prio class 2", "sdb", Connection),
+    ("SATA link that fails under commands",
+     "[ 55.0] ata1.00: exception Emask 0x10 SAct 0x80000008 SErr 0x280100 action 0x6 frozen\n[ 55.1] ata1: SATA link up 6.0 Gbps (SStatus 133 SControl 300)\n[ 55.2] I/O error, dev sda, sector 8 op 0x1:(WRITE) flags 0x0 phys_seg 1 prio class 2", "sda", Connection),
+    ("another SATA disk was pulled in peace",
+     "[ 1.0] sd 1:0:0:0: [sdb] Attached SCSI disk\n[ 900.1] ata2.00: exception Emask 0x10 SAct 0x0 SErr 0x4040000 action 0xe frozen\n[ 900.2] ata2: SATA link down (SStatus 0 SControl 300)\n[ 905.3] ata2.00: disable device\n[ 905.4] ata2.00: detaching (SCSI 1:0:0:0)\n[ 930.0] I/O error, dev sda, sector 8 op 0x1:(WRITE) flags 0x0 phys_seg 1 prio class 2", "sda", Disk),
 ];
 
 /// What it is, and the log.
 #[rustfmt::skip]
 const HEALTHY: &[(&str, &str)] = &[
+    ("card that came up after errors of the host",
+     "[ 1.1] mmc1: ADMA error: 0x02000000\n[ 1.2] mmc1: ADMA error: 0x02000000\n[ 1.3] mmc1: new high speed SDXC card at address 59b4"),
     ("two boots of a Pi 5",
      "[ 58507.0] nvme nvme0: allocated 16 MiB host memory buffer.\n[ 58507.1] nvme nvme0: Ignoring bogus Namespace Identifiers\n[ 58507.2] EXT4-fs (nvme0n1p2): mounted filesystem fc7a1f9e ro with ordered data mode. Quota mode: none.\n[ 65851.3] EXT4-fs (nvme0n1p3): unmounting filesystem 08870205.\n-- Boot 7a1cfe1f266d4c92be79acbebd303d25 --\n[ 65851.5] nvme 0000:01:00.0: enabling device (0000 -> 0002)"),
     ("root that ext3 and ext2 tried first",
@@ -237,6 +255,8 @@ const HEALTHY: &[(&str, &str)] = &[
      "[ 9.0] brcmfmac: brcmf_sdio_download_firmware: dongle image file download failed\n[ 9.1] mmc1: error -110 whilst initialising SDIO card\n[ 9.2] sunxi-mmc 4021000.mmc: smc 1 p1 err, cmd 52, RTO !!\n[ 9.3] mmc1: queuing unknown CIS tuple 0x10 (5 bytes)"),
     ("dirty NTFS",
      "[ 10.0] ntfs3: sda2: It is recommened to use chkdsk.\n[ 10.1] ntfs3: sda2: volume is dirty and \"force\" flag is not set!\n[ 10.2] ntfs3: Max link count 4000"),
+    ("swap on the second card",
+     "[ 5.0] mmcblk1: mmc1:59b4 SN64G 59.5 GiB\n[ 9.1] Read-error on swap-device (179:2:55440)"),
     ("zram",
      "[ 9.0] zram0: detected capacity change from 0 to 13653\n[ 9.1] Adding 73126k swap on /dev/zram0.  Priority:100 extents:1 across:2047996k SSDscFS\n[ 10.2] Buffer I/O error on dev zram1, logical block 0, async page read"),
 ];

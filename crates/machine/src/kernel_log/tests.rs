@@ -1,5 +1,7 @@
 //! Whole logs and what they come to. The logs are written after public reports, with figures of their own.
 
+use rubus_vocabulary::kernel_log::TroubleKind;
+
 use super::judge::Cause;
 use super::{judge, troubles};
 
@@ -340,4 +342,61 @@ fn writes_that_a_filesystem_on_luks_or_lvm_lost_are_its_own() {
         judged("[ 9.1] Buffer I/O error on dev dm-5, logical block 99, async page read"),
         []
     );
+}
+
+#[test]
+fn a_sata_disk_that_loses_its_link_while_it_is_written_has_a_bad_connection() {
+    let gone = "\
+[  900.1] ata2: exception Emask 0x10 SAct 0x0 SErr 0x4090000 action 0xe frozen
+[  900.2] ata2: SATA link down (SStatus 0 SControl 300)
+[  905.3] ata2.00: disabled
+";
+    let lost = "[  905.4] I/O error, dev sdb, sector 128 op 0x1:(WRITE) flags 0x800 phys_seg 1 prio class 2\n";
+    assert_eq!(judged(&format!("{gone}{lost}")), one("sdb", Cause::Connection, true));
+    assert_eq!(judged(gone), [], "pulled out in peace");
+    let late = lost.replace("905.4", "2905.4");
+    assert_eq!(judged(&format!("{gone}{late}")), one("sdb", Cause::Disk, true), "another matter");
+}
+
+#[test]
+fn a_link_with_errors_has_the_name_of_its_disk_where_the_log_has_it() {
+    let found = "[    1.1] nvme nvme0: pci function 0000:01:00.0\n";
+    let errors: String = (0..30)
+        .map(|n| {
+            format!(
+                "[   {n}.5] nvme 0000:01:00.0: PCIe Bus Error: severity=Corrected, type=Physical Layer, (Receiver ID)\n"
+            )
+        })
+        .collect();
+    let gone = "[   40.1] nvme nvme0: Disabling device after reset failure: -19\n";
+    assert_eq!(judged(&errors), one("0000:01:00.0", Cause::Connection, false));
+    assert_eq!(judged(&format!("{found}{errors}")), one("nvme0", Cause::Connection, false));
+    assert_eq!(judged(&format!("{found}{errors}{gone}")), one("nvme0", Cause::Connection, true));
+}
+
+#[test]
+fn an_nvme_disk_that_fails_when_its_slot_loses_the_link_has_a_bad_connection() {
+    let down = "\
+[  700.1] pcieport 0000:00:1c.4: pciehp: Slot(12): Link Down
+[  700.2] pcieport 0000:00:1c.4: pciehp: Slot(12): Card not present
+";
+    let failed = "[  700.3] I/O error, dev nvme0n1, sector 8 op 0x1:(WRITE) flags 0x800 phys_seg 1 prio class 2\n";
+    assert_eq!(judged(&format!("{down}{failed}")), one("nvme0", Cause::Connection, true));
+    assert_eq!(judged(down), [], "unplugged in peace");
+    let late = failed.replace("700.3", "900.3");
+    assert_eq!(judged(&format!("{down}{late}")), one("nvme0", Cause::Disk, true), "another matter");
+    let other = failed.replace("nvme0n1", "sda");
+    assert_eq!(judged(&format!("{down}{other}")), one("sda", Cause::Disk, true), "another disk");
+}
+
+#[test]
+fn what_waits_for_one_silence_of_a_server_counts_once() {
+    let silences = |log: &str| {
+        let silent = troubles(log).into_iter().filter(|it| it.kind == TroubleKind::ServerSilent);
+        silent.map(|it| it.times).sum::<u64>()
+    };
+    let at = |seconds: u32| format!("[ {seconds}.0] nfs: server nas not responding, still trying");
+    let log = |times: &[u32]| times.iter().map(|s| at(*s)).collect::<Vec<_>>().join("\n");
+    assert_eq!(silences(&log(&[300, 301, 302, 360])), 1);
+    assert_eq!(silences(&log(&[300, 2000, 4000])), 3);
 }

@@ -184,6 +184,10 @@ fn words(kind: TroubleKind, times: u64) -> String {
         }
         TroubleKind::Checksum => ("wrong checksum", "wrong checksums"),
         TroubleKind::ArrayMember => ("lost member of the array", "lost members of the array"),
+        TroubleKind::ServerSilent => (
+            "report of a file server that did not answer",
+            "reports of a file server that did not answer",
+        ),
     };
     counted(times, one, several)
 }

@@ -3,6 +3,8 @@
 //! Format: proc_pid_mountinfo(5), Linux man-pages:
 //! `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`
 
+use std::path::Path;
+
 use super::major_minor;
 use rubus_vocabulary::mount_entry::unescape_octal;
 
@@ -54,15 +56,8 @@ pub fn holding<'a>(
     // `max_by_key` returns the last of equal elements.
     mounts
         .into_iter()
-        .filter(|mount| is_below(path, &mount.point))
+        .filter(|mount| Path::new(path).starts_with(&mount.point))
         .max_by_key(|mount| mount.point.len())
-}
-
-fn is_below(path: &str, point: &str) -> bool {
-    match path.strip_prefix(point.trim_end_matches('/')) {
-        Some(rest) => rest.is_empty() || rest.starts_with('/'),
-        None => false,
-    }
 }
 
 fn parse_line(line: &str) -> Option<MountLine> {

@@ -31,7 +31,9 @@ pub(crate) fn is_host(name: &str) -> bool {
 pub(crate) fn card(files: &dyn Files, device: &str, host: Option<&str>) -> Mmc {
     let directory = format!("/sys/block/{device}/device");
     let file = |leaf: &str| format!("{directory}/{leaf}");
+    // A card that is a network card as well is an SD card as a disk.
     let kind = filled_text(files, &file("type"));
+    let kind = kind.map(|kind| if kind == "SDcombo" { "SD".to_string() } else { kind });
     let is_emmc = kind.text() == Some("MMC");
     let state = match host {
         Some(host) => HostState::read(files, host),
@@ -146,6 +148,9 @@ fn best_of_controller(files: &dyn Files, controller: &str) -> Fact<(Timing, u64)
     })
 }
 
+/// Why a card's link cannot be told.
+const POWERED_OFF: &str = "the card is powered down at the moment, as nothing uses it";
+
 /// How the host talks to the card now.
 struct HostState {
     timing: Fact<Timing>,
@@ -156,16 +161,16 @@ struct HostState {
 impl HostState {
     fn read(files: &dyn Files, host: &str) -> HostState {
         let path = format!("/sys/kernel/debug/{host}/ios");
-        match files.text(Path::new(&path)) {
-            Ok(text) => Self::from_ios(sd::parse_ios(&text), &path),
-            Err(error) => {
-                let mut state = Self::unknown(&error.to_string(), &path);
-                if let Some(timing) = timing_from_journal(files, host) {
-                    state.timing = timing;
-                }
-                state
-            }
+        let why = match files.text(Path::new(&path)) {
+            Ok(text) if sd::is_powered_off(&text) => POWERED_OFF.to_string(),
+            Ok(text) => return Self::from_ios(sd::parse_ios(&text), &path),
+            Err(error) => error.to_string(),
+        };
+        let mut state = Self::unknown(&why, &path);
+        if let Some(timing) = timing_from_journal(files, host) {
+            state.timing = timing;
         }
+        state
     }
 
     fn from_ios(ios: Ios, path: &str) -> HostState {
@@ -303,6 +308,28 @@ mod tests {
         );
         let nothing = host_hop(&FakeFiles::new(), HOST);
         assert_eq!(nothing.usable_bytes_per_second.get(), None);
+    }
+
+    #[test]
+    fn a_card_that_is_a_network_card_as_well_is_an_sd_card() {
+        let of = |kind: &str| FakeFiles::new().file("/sys/block/mmcblk0/device/type", kind);
+        assert_eq!(card(&of("SDcombo\n"), "mmcblk0", None).kind.text(), Some("SD"));
+        assert_eq!(card(&of("MMC\n"), "mmcblk0", None).kind.text(), Some("MMC"));
+    }
+
+    #[test]
+    fn a_card_that_is_powered_down_does_not_tell_its_link() {
+        let of = |power: &str| {
+            let ios = format!(
+                "clock:\t\t0 Hz\npower mode:\t{power}\nbus width:\t0 (1 bits)\ntiming spec:\t0 (legacy)\n"
+            );
+            let files = FakeFiles::new().file("/sys/kernel/debug/mmc0/ios", &ios);
+            card(&files, "mmcblk0", Some("mmc0"))
+        };
+        let off = of("0 (off)");
+        assert_eq!((off.width.get(), off.clock_hz.get()), (None, None));
+        assert_eq!(off.timing.reason(), Some(POWERED_OFF));
+        assert_eq!(of("2 (on)").width.get(), Some(1));
     }
 
     #[test]

@@ -16,6 +16,8 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Danger,
         when: "the firmware read another partition than the one that is mounted at /boot/firmware or /boot",
         source: "raspberrypi/linux, issue 6212: an upgrade wrote to another partition than the firmware reads",
+        disproof: "`rubus boot --verbose` says which partition the firmware read: the mounted one, and the finding \
+        is wrong.",
         look: Facts(other_mounted),
     },
     Rule {
@@ -23,6 +25,8 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Danger,
         when: "the partition that the firmware read is not mounted",
         source: "raspberrypi/linux, issue 6212: an upgrade wrote to another partition than the firmware reads",
+        disproof: "`findmnt /boot/firmware /boot`: one of them has the partition that `rubus boot` names, and the \
+        finding is wrong.",
         look: Facts(not_mounted),
     },
     Rule {
@@ -30,6 +34,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Danger,
         when: "partitions of two disks have one PARTUUID, or filesystems on them one UUID",
         source: "Linux, block/early-lookup.c: of several partitions with a PARTUUID the first that appears is taken",
+        disproof: "`lsblk -o NAME,UUID,PARTUUID`: no identifier twice, and the finding is wrong.",
         look: Facts(one_identifier),
     },
 ];

@@ -12,6 +12,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Danger,
         when: "a disk's queue in sysfs gave nothing within 4 s",
         source: "Linux, block/blk-mq.c: a queue that is frozen waits for the requests that are under way",
+        disproof: "`cat /sys/block/*/queue/scheduler`: all answer at once, and it hung only for a while.",
         look: Facts(silent),
     },
     Rule {
@@ -20,6 +21,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Hint,
         when: "a PCI Express link is slower than both its ends could be",
         source: "Raspberry Pi documentation, config.txt: dtparam=pciex1_gen=3; PCI Express Base Specification: 8b/10b and 128b/130b",
+        disproof: "`lspci -vv` shows LnkCap and LnkSta: both the same, and the link is at its best.",
         look: Facts(slow_pcie),
     },
     Rule {
@@ -27,6 +29,8 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "an encrypted volume and a processor without instructions for AES",
         source: "Crowley and Biggers, Adiantum, 2018: on a Cortex-A7, which has no AES instructions, Adiantum is more than five times as fast as AES-256-XTS",
+        disproof: "`rubus bench cpu`: AES-XTS in the kernel carries more than the disk, and another cipher gains \
+        nothing.",
         look: Facts(slow_cipher),
     },
     Rule {
@@ -34,6 +38,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "the root filesystem is on a disk that turns",
         source: "a disk of 5400 or 7200 turns per minute: 60 to 120 random operations per second, from half a turn and a seek",
+        disproof: "`rubus checkup /`: more than 500 random reads per second, and the disk does not turn.",
         look: Facts(spinning_root),
     },
     Rule {
@@ -41,6 +46,8 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Hint,
         when: "a removable USB disk says that it turns",
         source: "Linux documentation, sysfs block queue: rotational",
+        disproof: "`rubus checkup` on it: more than 500 random reads per second, and it does not turn; far fewer, \
+        and it may.",
         look: Facts(stick_says_it_spins),
     },
     Rule {
@@ -48,6 +55,8 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Hint,
         when: "a scheduler is set for an NVMe disk",
         source: "Linux documentation, block/blk-mq: devices with deep queues of their own need no reordering by the kernel",
+        disproof: "`rubus bench` with the scheduler and with none (--against): no difference, and it costs nothing \
+        here.",
         look: Facts(nvme_scheduler),
     },
     Rule {
@@ -55,6 +64,8 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Hint,
         when: "the kernel takes an SSD behind USB for one without a write cache",
         source: "Linux documentation, sysfs block queue: write_cache",
+        disproof: "`rubus checkup` on it: thousands of commits per second, and its cache is used whatever the kernel \
+        believes.",
         look: Facts(write_through),
     },
     Rule {
@@ -62,6 +73,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Danger,
         when: "an array is as large as all its members together",
         source: "probability: an array of n disks without redundancy loses all when one of n fails",
+        disproof: "Restore its backup to another disk: everything is there, and losing the array loses only time.",
         look: Facts(array),
     },
 ];

@@ -5,12 +5,19 @@ use super::{Rule, Seen, Weight, root, setting};
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::units::{bytes_iec, duration_ns, rate_si};
 
+const KERNEL_CONFIG: &str =
+    "`zcat /proc/config.gz` or /boot/config: the option is y or m, and the kernel has it.";
+
+const PRESSURE: &str =
+    "`rubus watch` for a minute: the share is near zero, and it was a moment's load.";
+
 pub(super) static RULES: &[Rule] = &[
     Rule {
         name: "much-unwritten",
         weight: Weight::Cost,
         when: "what may wait in memory to be written takes the root's disk 10 s or more",
         source: "Linux documentation, admin-guide/sysctl/vm: dirty_ratio is a share of available memory",
+        disproof: "Copy a large file and then type `sync`: it returns within 2 s, and little waits.",
         look: Facts(dirty_limit),
     },
     Rule {
@@ -18,6 +25,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Hint,
         when: "the kernel is built without zswap",
         source: "Linux, CONFIG_ZSWAP",
+        disproof: KERNEL_CONFIG,
         look: Facts(no_zswap),
     },
     Rule {
@@ -25,6 +33,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Hint,
         when: "the kernel is built without btrfs",
         source: "Linux, CONFIG_BTRFS_FS",
+        disproof: KERNEL_CONFIG,
         look: Facts(no_btrfs),
     },
     Rule {
@@ -32,6 +41,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Hint,
         when: "the kernel can tell pressure (PSI) and is not told to",
         source: "Linux documentation, accounting/psi: psi=1 on the command line where CONFIG_PSI_DEFAULT_DISABLED",
+        disproof: "`cat /proc/pressure/io`: figures, and the kernel tells them.",
         look: Facts(no_pressure),
     },
     Rule {
@@ -39,6 +49,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Hint,
         when: "cgroup_disable=memory is on the kernel's command line and nothing takes it back",
         source: "Raspberry Pi OS: cgroup_disable=memory is on its command line",
+        disproof: "`cat /sys/fs/cgroup/cgroup.controllers`: memory is among them, and limits work.",
         look: Facts(no_memory_groups),
     },
     Rule {
@@ -46,6 +57,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "32-bit programs run on a 64-bit kernel",
         source: "ARMv8-A: AES, SHA and double-precision vectors are instructions of 64-bit programs; ChaCha20 and Linpack were measured 1.3 to 2 times as fast",
+        disproof: "`rubus bench cpu --against-binary` with a 64-bit program: no faster, and it costs nothing.",
         look: Facts(narrow_programs),
     },
     Rule {
@@ -53,6 +65,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Hint,
         when: "the kernel is older than Linux 5.6",
         source: "Linux 5.6: io_uring reads and writes (IORING_OP_READ); 5.1: levels of btrfs's zstd; 4.20: pressure figures",
+        disproof: "`uname -r`: 5.6 or later.",
         look: Facts(old_kernel),
     },
     Rule {
@@ -60,6 +73,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "for 5 % or more of the last 10 s every program waited for memory",
         source: "Linux documentation, accounting/psi",
+        disproof: PRESSURE,
         look: Facts(memory_pressure),
     },
     Rule {
@@ -67,6 +81,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Hint,
         when: "for 20 % or more of the last 10 s every program waited for a disk",
         source: "Linux documentation, accounting/psi",
+        disproof: PRESSURE,
         look: Facts(io_pressure),
     },
 ];

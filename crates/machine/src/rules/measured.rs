@@ -12,12 +12,16 @@ use rubus_vocabulary::machine::{BlockDevice, SdStatus};
 use rubus_vocabulary::result::{JobResult, Outcome, Run, StallCause, TargetKind};
 use rubus_vocabulary::units::{bytes_si, duration_ns, iops, percent, rate_si};
 
+const REPEATED: &str =
+    "Stop all other programs and measure again: more than the limit, and they were in the way.";
+
 pub(super) static RULES: &[Rule] = &[
     Rule {
         name: "bytes-missing",
         weight: Weight::Danger,
         when: "a capacity test did not get all bytes back as they were written",
         source: "the test itself: each block carries its own address",
+        disproof: "Repeat the test in another machine: all bytes come back, and it is memory, cable or reader here.",
         look: Figures(bytes_missing),
     },
     Rule {
@@ -25,6 +29,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Danger,
         when: "the target gave an error while it was measured",
         source: "the kernel's answer to a read or write",
+        disproof: "Repeat the run with another cable and port: no error, and the disk is sound.",
         look: Figures(failed),
     },
     Rule {
@@ -32,6 +37,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Danger,
         when: "the supply voltage fell too low during a run, and had not before",
         source: "Raspberry Pi documentation, get_throttled: bits 0-3 now, 16-19 since the start",
+        disproof: "Measure again with another supply: the same rates, and the voltage did not hold the disk back.",
         look: Figures(sagged),
     },
     Rule {
@@ -39,6 +45,8 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "a card gives surely less than half of what the class on it promises",
         source: "SD Physical Layer Simplified Specification, sections 4.13 and 4.15; worn, nearly full and counterfeit cards fall below their class",
+        disproof: "Trim the card (`fstrim`), let it rest for an hour and measure again: it reaches its class, and it \
+        was only full of old blocks.",
         look: Figures(below_class),
     },
     Rule {
@@ -46,6 +54,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "fewer than 100 random writes of 4 KiB per second were measured",
         source: "SD Physical Layer Simplified Specification, section 4.15: A1, made for running applications, promises 500 per second",
+        disproof: REPEATED,
         look: Figures(slow_writes),
     },
     Rule {
@@ -53,6 +62,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "fewer than 20 commits per second were measured",
         source: "SQLite documentation: a transaction waits for the medium once or more; WAL with synchronous=NORMAL does not wait at each",
+        disproof: REPEATED,
         look: Figures(slow_commits),
     },
     Rule {
@@ -60,6 +70,8 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "the device stood still for a second or more while it was measured",
         source: "the run's own record of stalls, those of the processor left out",
+        disproof: "Trim the disk, let it rest for an hour and measure again: no stall, and it was clearing old \
+        blocks.",
         look: Figures(stalled),
     },
     Rule {
@@ -67,6 +79,8 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "beside a writer surely less than a tenth of the random reads get done",
         source: "Linux documentation, block/bfq-iosched: it serves reads before a stream of writes",
+        disproof: "Set the scheduler bfq and measure again: no better, and it is the disk itself that lets reads \
+        wait.",
         look: Figures(starved),
     },
     Rule {
@@ -74,6 +88,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "an SSD behind USB does surely less than 1.2 times as many random reads with 32 at once",
         source: "Linux documentation of usb-storage and uas: bulk-only transport has one command at a time, UAS queues them",
+        disproof: "Put the SSD behind another bridge, or on SATA: no better there, and it is the SSD.",
         look: Figures(no_gain),
     },
     Rule {
@@ -81,6 +96,8 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Hint,
         when: "long reads reach 90 % of what the narrowest bus on the way carries",
         source: "operational analysis: behind a full stage a faster one gains nothing",
+        disproof: "Put a faster disk on the same plug: it reads faster, and the bus carries more than the finding \
+        says.",
         look: Figures(full_bus),
     },
 ];
@@ -220,7 +237,7 @@ fn below_class(run: &Run) -> Vec<Seen> {
         read_from: format!("{} and this run", source.unwrap_or_default()),
         consequence: "The card is worn, nearly full, counterfeit, or in a slot too slow for it. A worn card gets slower until it refuses writes; a counterfeit loses what is written beyond its real size.".into(),
         fix: "Measure it in another slot. An empty card: test its capacity (that overwrites it). If it stays slow, replace it while it can still be copied.".into(),
-        command: Some(format!("rubus bench /dev/{} --suite capacity", disk.name)),
+        command: Some(format!("sudo rubus bench /dev/{} --suite capacity", disk.name)),
     }]
 }
 

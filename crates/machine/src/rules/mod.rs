@@ -8,7 +8,6 @@
 mod boot;
 mod cards;
 mod disks;
-mod disproof;
 mod explained;
 mod health;
 mod kernel;
@@ -35,6 +34,8 @@ pub struct Rule {
     pub when: &'static str,
     /// Where its claims come from.
     pub source: &'static str,
+    /// A look or a measurement that would come out otherwise if it were wrong.
+    pub disproof: &'static str,
     look: Look,
 }
 
@@ -51,6 +52,13 @@ impl Rule {
     /// Whether it needs measured figures; else a survey is enough.
     pub fn needs_figures(&self) -> bool {
         matches!(self.look, Look::Figures(_))
+    }
+
+    fn of_machine(&self, machine: &Machine) -> Vec<RuleFinding> {
+        match self.look {
+            Look::Facts(look) => each(self, look(machine)),
+            Look::Figures(_) => Vec::new(),
+        }
     }
 
     fn found(&self, seen: Seen) -> RuleFinding {
@@ -100,14 +108,14 @@ pub fn all() -> impl Iterator<Item = &'static Rule> {
 
 /// What the rules find on a machine: dangers first, then what costs, then hints; else in the order of the rules.
 pub fn of_machine(machine: &Machine) -> Vec<RuleFinding> {
-    let mut found: Vec<RuleFinding> = all()
-        .flat_map(|rule| match rule.look {
-            Look::Facts(look) => each(rule, look(machine)),
-            Look::Figures(_) => Vec::new(),
-        })
-        .collect();
+    let mut found: Vec<RuleFinding> = all().flat_map(|rule| rule.of_machine(machine)).collect();
     found.sort_by_key(|finding| finding.weight);
     found
+}
+
+/// What the rule of this name finds on a machine; nothing where no rule has it.
+pub fn of_rule(name: &str, machine: &Machine) -> Vec<RuleFinding> {
+    all().filter(|rule| rule.name == name).flat_map(|rule| rule.of_machine(machine)).collect()
 }
 
 /// What rules found, with what was found elsewhere: sorted by weight.
@@ -130,7 +138,7 @@ pub fn next(found: &[RuleFinding], machine: &Machine) -> NextStep {
 
 fn step(found: &[RuleFinding]) -> NextStep {
     let Some(worst) = found.iter().min_by_key(|finding| finding.weight) else {
-        return NextStep::by_hand("nothing: no rule finds anything");
+        return NextStep::by_hand("nothing: no known problem was found");
     };
     match worst.weight {
         Weight::Danger => NextStep::by_hand(&against(worst)),
@@ -139,13 +147,13 @@ fn step(found: &[RuleFinding]) -> NextStep {
                 finding.command.as_ref().is_some_and(|command| command.starts_with("rubus plan"))
             });
             let words = if has_plans {
-                "what another disk would give; `rubus plan` below only shows its steps"
+                "what another disk would give; each finding below has its own fix, and `rubus plan` changes nothing"
             } else {
-                "what another disk would give"
+                "what another disk would give; each finding below has its own fix"
             };
             NextStep::command(&["rubus", "advise"], words)
         }
-        Weight::Hint => NextStep::by_hand("nothing is urgent: there are hints alone"),
+        Weight::Hint => NextStep::by_hand("nothing is urgent: these are only hints"),
     }
 }
 
@@ -161,7 +169,7 @@ fn against(danger: &RuleFinding) -> String {
         _ => first.to_string(),
     };
     format!(
-        "first, for {}: {first}; then rubus advise, which says what another disk would give",
+        "first, for {}: {first}; then `rubus advise`, which says what another disk would give",
         danger.about
     )
 }

@@ -12,12 +12,21 @@ use rubus_vocabulary::machine::device_index::DeviceIndex;
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Machine, Mount};
 use rubus_vocabulary::units::{bytes_si, percent, rate_si};
 
+const FREE_SPACE: &str = "`df -h` on its mount point: more is free than the finding says.";
+
+const COMPRESSION: &str = "`rubus bench cpu` and `rubus advise --pipes`: the disk carries more than the processor \
+    compresses, and it gains nothing.";
+
+const NOATIME: &str = "`rubus writers` for a day with the option and with noatime: the same bytes, and access times \
+    cost nothing here.";
+
 pub(super) static RULES: &[Rule] = &[
     Rule {
         name: "filesystem-nearly-full",
         weight: Weight::Danger,
         when: "less than 10 % and less than 20 GB of a filesystem are free",
         source: "btrfs documentation: new chunks need unallocated space; flash translation layers slow down without free blocks",
+        disproof: FREE_SPACE,
         look: Facts(nearly_full),
     },
     Rule {
@@ -25,6 +34,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Danger,
         when: "less than 60 MB of the boot partition are free",
         source: "Raspberry Pi OS: a kernel with its initramfs takes 20 to 60 MB on the boot partition, twice during an update",
+        disproof: FREE_SPACE,
         look: Facts(boot_full),
     },
     Rule {
@@ -32,6 +42,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Danger,
         when: "the root filesystem is read-only and the command line does not ask for it",
         source: "ext4 documentation: errors=remount-ro",
+        disproof: "`findmnt -no OPTIONS /`: it begins with rw, and the root takes writes.",
         look: Facts(read_only_root),
     },
     Rule {
@@ -39,6 +50,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Danger,
         when: "a filesystem is mounted, or a swap area in use, from a disk that is no longer there",
         source: "Linux: a disk that was unplugged leaves its mounts behind; each request to them fails",
+        disproof: "`ls` on its mount point: it shows the files, and the disk is there.",
         look: Facts(gone),
     },
     Rule {
@@ -46,6 +58,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "btrfs without compression behind a link of 60 MB/s or less",
         source: "btrfs documentation, compression; the desktop of a Raspberry Pi was measured at 63 % of its size with zlib",
+        disproof: COMPRESSION,
         look: Facts(uncompressed),
     },
     Rule {
@@ -53,6 +66,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Hint,
         when: "btrfs compresses with zlib or lzo",
         source: "btrfs documentation, compression: zstd since Linux 4.14, levels since 5.1",
+        disproof: COMPRESSION,
         look: Facts(old_compression),
     },
     Rule {
@@ -60,6 +74,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "a filesystem is mounted with neither relatime nor noatime",
         source: "mount(8): strictatime writes at each read",
+        disproof: NOATIME,
         look: Facts(strict_access_times),
     },
     Rule {
@@ -67,6 +82,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Hint,
         when: "the root filesystem is on an SD card or eMMC and mounted with relatime",
         source: "mount(8): relatime writes the access time at a file's first read after a change, and once in 24 hours",
+        disproof: NOATIME,
         look: Facts(access_times_on_card),
     },
     Rule {
@@ -74,6 +90,8 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Danger,
         when: "a filesystem is mounted with nobarrier or barrier=0",
         source: "ext4 documentation: barrier=0 lets the journal reach the medium out of order",
+        disproof: "A disk whose cache survives a power cut, by its data sheet: then nothing is lost without \
+        barriers.",
         look: Facts(no_barriers),
     },
     Rule {
@@ -81,6 +99,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "a filesystem is mounted with sync",
         source: "mount(8): sync makes every write wait for the medium",
+        disproof: "`rubus checkup` there, then after a remount without sync: the same rates, and it costs nothing.",
         look: Facts(synchronous),
     },
     Rule {
@@ -88,6 +107,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Hint,
         when: "a filesystem on a card or USB disk is mounted with discard",
         source: "mount(8), discard; fstrim(8) once a week is what distributions do",
+        disproof: "Delete a large tree with the option and without it: as fast, and TRIM costs nothing here.",
         look: Facts(discard),
     },
     Rule {
@@ -95,6 +115,8 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "the filesystem of a disk is a program (fuseblk)",
         source: "Linux 5.15: ntfs3 in the kernel; ntfs-3g passes each request through a program",
+        disproof: "`rubus checkup` there, then mounted with ntfs3: the same rates, and the program is not in the \
+        way.",
         look: Facts(fuse),
     },
     Rule {
@@ -102,6 +124,8 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Danger,
         when: "a line of fstab for a network disk (NBD), the root's too, has no _netdev",
         source: "systemd.mount(5): without _netdev it is a local mount, before the network and until after it; of a root: systemd issues 32426, 35949",
+        disproof: "Restart twice with the server on: it mounts each time and unmounts cleanly, and systemd orders it \
+        here.",
         look: Facts(without_netdev),
     },
 ];
@@ -391,9 +415,12 @@ fn without_netdev(machine: &Machine) -> Vec<Seen> {
             let device = device_of(line, &volumes, machine)?;
             let is_network = device.starts_with("nbd")
                 || index.disks_below(&device).iter().any(|disk| disk.kind == BlockKind::Nbd);
+            if !is_network {
+                return None;
+            }
             // With _netdev, what lies on the root's own disk would wait for the network.
             let matters = is_mounted_first(line) || !is_on_roots_disk(&device, machine);
-            (is_network && matters).then(|| unannounced(line, &device, machine))
+            matters.then(|| unannounced(line, &device, machine))
         })
         .collect()
 }

@@ -1,11 +1,15 @@
-//! Mounts of a file server (NFS, SMB) and their options.
+//! Mounts of a file server (NFS, SMB), their options, and servers that do not answer.
 
 use super::Look::Facts;
 use super::{Rule, Seen, Weight};
 use crate::parse::network_mount;
+use rubus_vocabulary::kernel_log::TroubleKind;
 use rubus_vocabulary::machine::{Machine, Mount};
 use rubus_vocabulary::nas::{FileProtocol, NetworkMount};
-use rubus_vocabulary::units::bytes_iec;
+use rubus_vocabulary::units::{bytes_iec, counted};
+
+const SHARE_MEASURED: &str = "`rubus checkup` there, then after a remount with the option changed: the same rates, \
+    and it costs nothing.";
 
 pub(super) static RULES: &[Rule] = &[
     Rule {
@@ -13,6 +17,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "a share is mounted with version 1 of SMB, or with version 2 of NFS",
         source: "mount.cifs(8): vers=1.0 has small requests and no large credits; NFS 2 (RFC 1094) moves 8 KiB at a time",
+        disproof: SHARE_MEASURED,
         look: Facts(old_protocol),
     },
     Rule {
@@ -20,6 +25,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "a share is mounted with an rsize or wsize below 64 KiB",
         source: "nfs(5): the usual size over TCP is 1 MiB; nfsroot.txt of the kernel: 4 KiB for a network root",
+        disproof: SHARE_MEASURED,
         look: Facts(small_requests),
     },
     Rule {
@@ -27,6 +33,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "a share is mounted with noac, actimeo=0 or cache=none",
         source: "nfs(5), mount.cifs(8): without a cache each read and each look at a file asks the server",
+        disproof: SHARE_MEASURED,
         look: Facts(uncached),
     },
     Rule {
@@ -34,6 +41,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "a share is mounted with sync",
         source: "nfs(5): with sync each write waits until the server has it on its disk",
+        disproof: SHARE_MEASURED,
         look: Facts(synchronous),
     },
     Rule {
@@ -41,9 +49,22 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Danger,
         when: "a share is mounted over NFS with soft, for writing",
         source: "nfs(5): a soft timeout can cause silent data corruption in certain cases",
+        disproof: "`nfsstat -m`: the flags have hard and not soft, and writes wait for the server.",
         look: Facts(soft_writes),
     },
+    Rule {
+        name: "nas-goes-silent",
+        weight: Weight::Cost,
+        when: "the kernel's log tells three times or more that a file server did not answer, ten minutes apart",
+        source: "Linux, messages of net/sunrpc/clnt.c and fs/smb/client/connect.c",
+        disproof: "`dmesg | grep -e 'not responding' -e 'not responded'`: the times are those of restarts of the \
+                   server, and it is well.",
+        look: Facts(silent),
+    },
 ];
+
+/// A server that is restarted does not answer once: our choice.
+const MANY_SILENCES: u64 = 3;
 
 /// Below this, requests are small: our choice. Every version in use does 64 KiB.
 const SMALL_REQUEST_BYTES: u64 = 64 << 10;
@@ -149,4 +170,28 @@ fn soft_writes(machine: &Machine) -> Vec<Seen> {
         )
     });
     found.collect()
+}
+
+fn silent(machine: &Machine) -> Vec<Seen> {
+    let troubles = machine.kernel_log.value().map(Vec::as_slice).unwrap_or_default();
+    let silent = troubles.iter().filter(|trouble| trouble.kind == TroubleKind::ServerSilent);
+    let times = silent.map(|trouble| trouble.times).fold(0, u64::saturating_add);
+    if times < MANY_SILENCES {
+        return Vec::new();
+    }
+    // The log names servers as they were mounted; with one share it is clear which is meant.
+    let points: Vec<&str> = shares(machine).map(|(mount, _)| mount.point.as_str()).collect();
+    let about = match points.as_slice() {
+        [only] => *only,
+        _ => "a file server",
+    };
+    let reports = counted(times, "silence of a file server", "silences of a file server");
+    vec![Seen {
+        about: about.into(),
+        evidence: format!("the kernel's log has {reports}"),
+        read_from: machine.kernel_log.source().into(),
+        consequence: "Each time, what programs read and write there stands still until it answers; with soft it fails.".into(),
+        fix: "Look at the server first: its load, the sleep of its disks, its own log. Then at the way to it: `rubus checkup` of the share names the narrow stage.".into(),
+        command: None,
+    }]
 }

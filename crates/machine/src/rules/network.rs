@@ -7,12 +7,16 @@ use crate::parse::network_mount;
 use rubus_vocabulary::machine::{BlockKind, HopKind, Link, Machine};
 use rubus_vocabulary::units::{bit_rate, rate_si};
 
+const OTHER_CABLE: &str =
+    "`ethtool` on the link: Speed 1000Mb/s, Duplex Full, and it is as fast as the chip.";
+
 pub(super) static RULES: &[Rule] = &[
     Rule {
         name: "link-below-gigabit",
         weight: Weight::Cost,
         when: "a chip that does a gigabit runs at less",
         source: "IEEE 802.3: 1000BASE-T needs all four pairs, 100BASE-TX two",
+        disproof: OTHER_CABLE,
         look: Facts(slow_link),
     },
     Rule {
@@ -20,6 +24,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "a cable link runs at half duplex",
         source: "IEEE 802.3: half duplex sends or receives, and collides",
+        disproof: OTHER_CABLE,
         look: Facts(half_duplex),
     },
     Rule {
@@ -27,6 +32,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Hint,
         when: "a gigabit link hangs on a USB 2 bus",
         source: "Raspberry Pi 3B+ product brief: Gigabit Ethernet over USB 2.0, about 300 Mbit/s at most",
+        disproof: "`iperf3` to another machine: more than 350 Mbit/s, and the bus is not in the way.",
         look: Facts(gigabit_behind_usb2),
     },
     Rule {
@@ -34,6 +40,8 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Danger,
         when: "a network disk or filesystem is mounted and only Wi-Fi is up",
         source: "a link that is lost and found again, under a block device or a root filesystem",
+        disproof: "Use it for a week of ordinary work: `rubus watch` shows no replaced connection, and this link \
+        holds.",
         look: Facts(over_wifi),
     },
     Rule {
@@ -41,6 +49,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "the root filesystem comes over a link of less than a gigabit",
         source: "TCP in 1500-byte frames: 94 % of the line rate",
+        disproof: "`rubus checkup /`: more than 12 MB/s, and the link is faster than it says.",
         look: Facts(root_over_slow_link),
     },
 ];

@@ -9,12 +9,19 @@ use rubus_vocabulary::units::percent;
 const FIRMWARE: &str =
     "Raspberry Pi documentation, get_throttled: bits 0-3 now, 16-19 since the start";
 
+const OTHER_SUPPLY: &str = "`vcgencmd get_throttled` after a restart and an hour of full load: 0x0, and the supply \
+    suffices. A multimeter at the 5 V pins shows less than 4.63 V if it does not.";
+
+const COOLED: &str = "`vcgencmd get_throttled` after a restart and an hour of full load: no bit of 0x60006, and the \
+    heat does not matter.";
+
 pub(super) static RULES: &[Rule] = &[
     Rule {
         name: "undervoltage-now",
         weight: Weight::Danger,
         when: "the firmware says that the supply voltage is too low now",
         source: FIRMWARE,
+        disproof: OTHER_SUPPLY,
         look: Facts(undervoltage_now),
     },
     Rule {
@@ -22,6 +29,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Danger,
         when: "the firmware or the kernel's alarm says that the supply voltage was too low since the start",
         source: FIRMWARE,
+        disproof: OTHER_SUPPLY,
         look: Facts(undervoltage_seen),
     },
     Rule {
@@ -29,6 +37,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "the firmware holds the clock down now, and not for want of voltage",
         source: FIRMWARE,
+        disproof: COOLED,
         look: Facts(throttled_now),
     },
     Rule {
@@ -36,6 +45,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "the firmware held the clock down since the start because of heat",
         source: FIRMWARE,
+        disproof: COOLED,
         look: Facts(throttled_seen),
     },
     Rule {
@@ -43,6 +53,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "a sensor of the processor shows 80 °C or more",
         source: "Raspberry Pi documentation, frequency management: the clock is lowered from 80 °C (60 °C on a 3B+) and held down at 85 °C",
+        disproof: "Read the sensor with the case open or a fan: no lower, and the sensor is wrong.",
         look: Facts(hot),
     },
     Rule {
@@ -50,6 +61,8 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "the governor is powersave and the clock stays at its lowest",
         source: "Linux documentation, admin-guide/pm/cpufreq: powersave keeps the lowest frequency",
+        disproof: "Watch `/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq` under load: it rises, and the \
+        governor is not in the way.",
         look: Facts(slow_governor),
     },
 ];

@@ -9,12 +9,19 @@ use rubus_vocabulary::units::bytes_iec;
 
 const ZSWAP: &str = "Linux documentation, admin-guide/mm/zswap";
 
+const ZSWAP_TRIED: &str = "`rubus bench memory` with the setting and without it: the same, and it gains nothing \
+    here.";
+
+const SWAP_TRIED: &str = "`rubus bench memory` with both values: no difference, and the setting does not matter \
+    here.";
+
 pub(super) static RULES: &[Rule] = &[
     Rule {
         name: "swap-on-card",
         weight: Weight::Cost,
         when: "a swap area is on an SD card",
         source: "SD Physical Layer Simplified Specification: A1 promises 500 random writes per second; flash wears by writing",
+        disproof: "`rubus watch` during an ordinary day: no pages swapped, and swap wears nothing.",
         look: Facts(on_card),
     },
     Rule {
@@ -22,6 +29,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Danger,
         when: "a swap area is on a network disk",
         source: "Linux: sending over the network needs memory, which is what is missing when pages go to swap",
+        disproof: "Nothing short of the failure: the machine hangs when it needs memory to send what frees memory.",
         look: Facts(over_network),
     },
     Rule {
@@ -29,6 +37,8 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Hint,
         when: "2 GiB of memory or less and no swap",
         source: "Linux: without swap the kernel ends a program when memory is full, and drops the pages of running programs before",
+        disproof: "`rubus watch` while all your programs run: memory stays available and there is no pressure, and \
+        none is needed.",
         look: Facts(none),
     },
     Rule {
@@ -36,6 +46,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "a swap area on a disk that is no card, and zswap is there and off",
         source: ZSWAP,
+        disproof: ZSWAP_TRIED,
         look: Facts(zswap_off),
     },
     Rule {
@@ -43,6 +54,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "zswap is on and a swap area is zram",
         source: ZSWAP,
+        disproof: ZSWAP_TRIED,
         look: Facts(compressed_twice),
     },
     Rule {
@@ -50,6 +62,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Hint,
         when: "zswap uses, or is told to use, z3fold or zbud",
         source: "Linux 6.15 removed z3fold and zbud, 6.18 the parameter zswap.zpool",
+        disproof: "`cat /sys/module/zswap/parameters/zpool`: zsmalloc, and the kernel has changed it already.",
         look: Facts(old_allocator),
     },
     Rule {
@@ -57,6 +70,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Hint,
         when: "zswap is on, its shrinker is off, and no swap is on a card",
         source: "Linux 6.8: zswap.shrinker_enabled writes cold pages back before the pool is full",
+        disproof: ZSWAP_TRIED,
         look: Facts(no_shrinker),
     },
     Rule {
@@ -64,6 +78,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "swap is compressed memory and vm.page-cluster is above 0",
         source: "Linux documentation, admin-guide/sysctl/vm: page-cluster 3 reads 8 pages at a time",
+        disproof: SWAP_TRIED,
         look: Facts(read_ahead),
     },
     Rule {
@@ -71,6 +86,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Hint,
         when: "all swap is compressed memory and vm.swappiness is below 100",
         source: "Linux documentation, admin-guide/sysctl/vm: swappiness above 100 where swap is faster than the filesystems",
+        disproof: SWAP_TRIED,
         look: Facts(swappiness),
     },
     Rule {
@@ -78,6 +94,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Danger,
         when: "two programs set swap up",
         source: "AllskyTeam/allsky issue 5175: dphys-swapfile beside rpi-swap, two swap systems that race",
+        disproof: "`swapon --show` after several restarts: the same areas each time, and they do not race.",
         look: Facts(two_managers),
     },
     Rule {
@@ -85,6 +102,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "a swap area on a disk comes before or with one in memory",
         source: "swapon(2): areas of equal priority are filled in turns, the higher priority first",
+        disproof: "`swapon --show` while memory is short: the fast area fills first, and the order is right.",
         look: Facts(order),
     },
 ];
@@ -283,6 +301,9 @@ fn read_ahead(machine: &Machine) -> Vec<Seen> {
     }]
 }
 
+/// Sets it where swap stays in memory.
+const SWAPPINESS: &str = "rubus plan swap to=zram swappiness=150";
+
 fn swappiness(machine: &Machine) -> Vec<Seen> {
     let Some((value, source)) = setting(&machine.vm, "swappiness") else {
         return Vec::new();
@@ -297,8 +318,13 @@ fn swappiness(machine: &Machine) -> Vec<Seen> {
         evidence: format!("it is {swappiness}, and all swap is compressed memory"),
         read_from: source.into(),
         consequence: "The kernel assumes that swap is slower than files. It drops cached pages of files first and reads them back from the disk: milliseconds instead of tens of microseconds.".into(),
-        fix: "vm.swappiness = 100 to 180.".into(),
-        command: Some(SwapPlace::command(machine, "rubus plan swap to=zram swappiness=150")),
+        fix: match SwapPlace::of(machine) {
+            SwapPlace::OnDisks | SwapPlace::InMemory => "vm.swappiness = 100 to 180.".into(),
+            SwapPlace::Open => format!(
+                "vm.swappiness = 100 to 180: `{SWAPPINESS}`. Ask first whether a disk should take swap, too; that plan then sets it."
+            ),
+        },
+        command: Some(SwapPlace::command(machine, SWAPPINESS)),
     }]
 }
 

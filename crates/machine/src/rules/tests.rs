@@ -485,6 +485,16 @@ const CASES: &[(&str, Change, Change)] = &[
         |m| share(m, "nfs4", &["rw", "soft"]),
         |m| share(m, "cifs", &["rw", "soft"]),
     ),
+    (
+        "nas-goes-silent",
+        |m| log(m, &[(TroubleKind::ServerSilent, "")]),
+        |m| {
+            log(m, &[(TroubleKind::ServerSilent, "")]);
+            let mut troubles = m.kernel_log.value().cloned().unwrap_or_default();
+            troubles[0].times = 1;
+            m.kernel_log = is(troubles);
+        },
+    ),
     ("much-unwritten", |m| m.memory.available_bytes = is(8 << 30), AS_IT_IS),
     ("no-zswap-in-kernel", |m| set(&mut m.kernel_config, "ZSWAP", "not set"), AS_IT_IS),
     ("no-btrfs-in-kernel", |m| set(&mut m.kernel_config, "BTRFS_FS", "not set"), AS_IT_IS),
@@ -573,9 +583,21 @@ fn every_finding_has_all_its_parts() {
             }
             assert_eq!(commands::gap(finding), None, "{finding:?}");
             assert_eq!(commands::bare(finding), None, "{finding:?}");
+            assert_eq!(commands::without_root(finding), None, "{finding:?}");
             let sentence = finding.consequence.trim_end();
             assert!(sentence.ends_with('.'), "{rule}: {sentence}");
         }
+    }
+}
+
+#[test]
+fn one_rule_alone_finds_what_it_finds_among_all() {
+    for (rule, fire, _) in CASES {
+        let mut machine = pi3_with_usb_ssd();
+        fire(&mut machine);
+        let mut among_all = of_machine(&machine);
+        among_all.retain(|finding| finding.rule == *rule);
+        assert_eq!(of_rule(rule, &machine), among_all);
     }
 }
 

@@ -6,12 +6,22 @@ use crate::ceiling;
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Link, Machine, SharedBus};
 use rubus_vocabulary::units::rate_si;
 
+const OTHER_PORT: &str = "`lsusb -t` shows the speed of each plug: 5000M beside the disk, and it is connected as \
+    fast as it can be.";
+
+const WITHOUT_UAS: &str = "`dmesg | grep -i uas` after a day of full load: no reset, and this bridge is one of the \
+    good ones.";
+
+const TOGETHER: &str = "`rubus bench A B --together` measures both alone and at once: no slower together, and they \
+    share nothing that matters.";
+
 pub(super) static RULES: &[Rule] = &[
     Rule {
         name: "usb3-disk-at-usb2",
         weight: Weight::Cost,
         when: "a disk that can do 5 Gbit/s is connected with less",
         source: "USB 2.0 and 3.2 specifications; 34 to 35 against 430 to 450 MB/s measured on Raspberry Pi 4",
+        disproof: OTHER_PORT,
         look: Facts(fast_disk_in_slow_port),
     },
     Rule {
@@ -19,6 +29,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "a disk is connected with 12 Mbit/s",
         source: "USB 2.0 specification: 12 Mbit/s carry 1.2 MB/s at most",
+        disproof: OTHER_PORT,
         look: Facts(full_speed),
     },
     Rule {
@@ -26,6 +37,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "usb-storage serves an SSD at 5 Gbit/s or more",
         source: "Linux documentation of usb-storage and uas: bulk-only transport has one command at a time, UAS queues them",
+        disproof: "`lsusb -v` of the bridge: no interface with protocol 98, and it does not speak UAS.",
         look: Facts(bulk_only),
     },
     Rule {
@@ -33,6 +45,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Danger,
         when: "uas serves a bridge for which the kernel has it switched off",
         source: "Linux, drivers/usb/storage/unusual_uas.h: bridges whose UAS is limited or switched off",
+        disproof: WITHOUT_UAS,
         look: Facts(uas_trouble),
     },
     Rule {
@@ -40,6 +53,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Hint,
         when: "uas serves a bridge with a fault that the kernel works around",
         source: "Linux, drivers/usb/storage/unusual_uas.h: bridges whose UAS is limited",
+        disproof: WITHOUT_UAS,
         look: Facts(uas_quirk),
     },
     Rule {
@@ -47,6 +61,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "no TRIM reaches an SSD behind a USB bridge",
         source: "Linux documentation, sysfs block queue: discard_max_bytes 0 means that no TRIM reaches the device",
+        disproof: "`sudo fstrim -v` on its mount point: it tells the bytes trimmed, and TRIM reaches the disk.",
         look: Facts(no_trim),
     },
     Rule {
@@ -54,6 +69,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "a network link and a disk are on one bus that carries less than 100 MB/s",
         source: "Raspberry Pi documentation: up to the 3B+ Ethernet and all USB ports hang on one USB 2 port of the chip",
+        disproof: TOGETHER,
         look: Facts(network_on_the_bus),
     },
     Rule {
@@ -61,6 +77,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Cost,
         when: "all members of an array are on one bus",
         source: "operational analysis: a resource that all members share is not widened by more members",
+        disproof: TOGETHER,
         look: Facts(array_on_one_bus),
     },
     Rule {
@@ -68,6 +85,7 @@ pub(super) static RULES: &[Rule] = &[
         weight: Weight::Hint,
         when: "two disks are on one bus that carries less than 100 MB/s",
         source: "USB 2 bulk in practice: 34 to 35 MB/s for all devices of a bus together",
+        disproof: TOGETHER,
         look: Facts(disks_on_one_bus),
     },
 ];
@@ -90,9 +108,11 @@ fn fast_disk_in_slow_port(machine: &Machine) -> Vec<Seen> {
             if now >= 5_000_000_000 || most < 5_000_000_000 {
                 return None;
             }
+            // What the device could do is said already; the link says it again in brackets.
+            let link = hop.link.split(" (").next().unwrap_or_default();
             Some(Seen {
                 about: disk.name.clone(),
-                evidence: format!("{} could do 5 Gbit/s and is connected with {}", hop.name, hop.link),
+                evidence: format!("{} could do 5 Gbit/s and is connected with {link}", hop.name),
                 read_from: hop.line_bits_per_second.source().into(),
                 consequence: "The link carries about 35 MB/s instead of 440 MB/s, whatever the disk could do, and every other device of the USB 2 bus takes its share.".into(),
                 fix: if has_usb3_ports {
@@ -291,7 +311,7 @@ fn disks_on_one_bus(machine: &Machine) -> Vec<Seen> {
                 ),
                 fix: "Measure them together: it says whether they really share this pipe.".into(),
                 command: Some(format!(
-                    "rubus bench {} --together",
+                    "sudo rubus bench {} --together",
                     shared.iter().map(|name| format!("/dev/{name}")).collect::<Vec<_>>().join(" ")
                 )),
             })

@@ -190,11 +190,19 @@ pub(super) fn headline(device: &BlockDevice, gaps: &mut Gaps) -> String {
     format!("{} {rest}", size.unwrap_or_else(|| "size unknown".into()))
 }
 
+/// The kernel's word for what a card or soldered flash is.
+fn mmc_type(device: &BlockDevice) -> Option<&str> {
+    device.mmc.as_ref().and_then(|mmc| mmc.kind.text())
+}
+
 fn kind(device: &BlockDevice) -> &'static str {
     match device.kind {
         BlockKind::Disk => match device.path.last().map(|hop| hop.kind) {
-            _ if device.mmc.as_ref().and_then(|mmc| mmc.kind.text()) == Some("SD") => "SD card",
-            _ if device.mmc.is_some() => "eMMC",
+            _ if device.mmc.is_some() => match mmc_type(device) {
+                Some("SD") => "SD card",
+                Some("MMC") => "eMMC",
+                _ => "SD or eMMC",
+            },
             Some(HopKind::UsbDevice | HopKind::UsbHub | HopKind::UsbController) => "USB disk",
             Some(HopKind::Nvme) => "NVMe disk",
             Some(HopKind::Virtio) => "virtual disk",
@@ -329,6 +337,19 @@ fn swap_line(area: &SwapArea) -> String {
 mod tests {
     use super::*;
     use rubus_fixtures as fixture;
+    use rubus_vocabulary::fact::Fact;
+
+    #[test]
+    fn a_card_without_a_type_is_not_called_an_emmc() {
+        let mut disk = fixture::pi3_with_usb_ssd().device("mmcblk0").expect("the card").clone();
+        let mut of = |of_kernel: Fact<String>| {
+            disk.mmc.as_mut().expect("what a card has").kind = of_kernel;
+            kind(&disk)
+        };
+        assert_eq!(of(Fact::known("SD".into(), "test")), "SD card");
+        assert_eq!(of(Fact::known("MMC".into(), "test")), "eMMC");
+        assert_eq!(of(Fact::unknown("no such file", "test")), "SD or eMMC");
+    }
 
     /// Two disks in an array that carries a volume; the array is drawn once.
     #[test]

@@ -31,6 +31,8 @@ const NVME_WARNINGS: [(u32, Warning); 5] = [
     (4, Warning::UnsafeCache),
     (5, Warning::ReadOnly),
 ];
+/// A critical warning that no disk gives, since two of its bits are reserved: a bridge that does not hand the log through does.
+const NVME_ALL_ONES: u64 = 0xff;
 /// The bit of smartctl's exit status that says that the disk is failing (smartctl(8), bit 3).
 const EXIT_FAILING: u64 = 1 << 3;
 /// Turns per minute that disks have (ACS-4, 7.12.7.45: a rate is from 0x0401 to 0xFFFE; 0 and 1 are not reported and none).
@@ -74,9 +76,20 @@ const USE: [&str; 10] = [
     "Head_Flying_Hours",
     "Power-Off_Retract_Count",
 ];
-/// Names that the attribute 187 has in drivedb.h, whose raw value counts reads that failed for good.
-const REPORTED_UNCORRECTABLE: [&str; 3] =
-    ["Reported_Uncorrect", "Uncorrectable_Error_Cnt", "Uncorrectable_ECC_Cnt"];
+/// Names in drivedb.h of attributes whose raw value counts reads that failed for good: 187 of most disks; 160 and 195 of some of
+/// ATP, Swissbit and SanDisk, 197 of OCZ.
+const REPORTED_UNCORRECTABLE: [&str; 10] = [
+    "Reported_Uncorrect",
+    "Reported_Uncorr_Errors",
+    "Reported_UE_Counts",
+    "Uncorrectable_Error_Cnt",
+    "Uncorrectable_ECC_Cnt",
+    "Uncorrectable_ECC_Ct",
+    "Uncorrectable_Err_Ct",
+    "Uncorrectable_Sectors",
+    "UECC_Sector_Count",
+    "Total_Unc_Read_Failures",
+];
 /// More is no count, but something that the firmware has packed into the raw value of an attribute.
 const MAX_COUNTED: u64 = 0xffff_ffff;
 /// SCSI's warnings that say nothing of the disk: it is too warm, its enclosure is degraded (SPC-5, additional sense codes).
@@ -114,7 +127,8 @@ pub fn parse(disk: &str, answer: &str) -> Wear {
     }
     // An NVMe disk's status is that some critical warning is raised, and it may be its temperature alone.
     let is_nvme_warning = wear.source == Some(Source::Nvme) && nvme_warning(&answer).is_some();
-    if is_failing(&answer) && !is_nvme_warning {
+    let is_made_up = wear.source.is_none() && nvme_status(&answer) == Some(NVME_ALL_ONES);
+    if is_failing(&answer) && !is_nvme_warning && !is_made_up {
         wear.warnings.push(Warning::Failing);
     }
     wear.warnings.sort_unstable();
@@ -204,7 +218,12 @@ fn of_nvme(wear: &mut Wear, answer: &Value) {
 fn nvme_warning(answer: &Value) -> Option<u64> {
     let log = &answer["nvme_smart_health_information_log"];
     let of_log = count(&log["critical_warning"]).filter(|_| !is_blank(log));
-    of_log.or_else(|| count(&answer["smart_status"]["nvme"]["value"]))
+    of_log.or_else(|| nvme_status(answer).filter(|bits| *bits != NVME_ALL_ONES))
+}
+
+/// What smartctl copies from the log to the disk's status.
+fn nvme_status(answer: &Value) -> Option<u64> {
+    count(&answer["smart_status"]["nvme"]["value"])
 }
 
 /// Whether a log is none: all zeros or all ones, as a USB bridge gives that does not hand it through.
@@ -361,7 +380,7 @@ fn told_used(answer: &Value, attributes: &[Attribute]) -> Vec<ToldUsed> {
 }
 
 /// What a share that is used or left is taken for: what is nearer to what else the disk says, else what fits the bytes that
-/// it was given. None where neither is known.
+/// it was given. None where neither is known, or neither fits.
 fn direction(share: f64, worst: Option<Used>, capacities: Option<f64>) -> Option<f64> {
     let (less, more) = (share.min(100.0 - share), share.max(100.0 - share));
     if let Some(worst) = worst {
@@ -370,7 +389,8 @@ fn direction(share: f64, worst: Option<Used>, capacities: Option<f64>) -> Option
     }
     let capacities = capacities?;
     if capacities < CAPACITIES_OF_A_NEW_DISK {
-        Some(less)
+        let min_percent = Used::about(less).min_percent;
+        (!written::is_too_little_for(capacities, min_percent)).then_some(less)
     } else if capacities >= CAPACITIES_OF_A_USED_DISK
         && capacities > MAX_LIFE_IN_CAPACITIES * (less + 1.0) / 100.0
     {

@@ -30,6 +30,12 @@ pub(in crate::rules) fn bare(finding: &RuleFinding) -> Option<&str> {
     NEED_AN_OPTION.contains(&recipe).then_some(command)
 }
 
+/// A test of a whole device that only root may open.
+pub(in crate::rules) fn without_root(finding: &RuleFinding) -> Option<&str> {
+    let command = finding.command.as_deref()?;
+    command.starts_with("rubus bench /dev/").then_some(command)
+}
+
 #[test]
 fn a_path_without_its_device_is_a_gap() {
     for (text, is_gap) in [

@@ -33,18 +33,27 @@ const MEDIUM_ERROR: u64 = 3;
 /// What the newest failed test of an ATA disk says, unless a passed one came after it.
 pub fn of_ata(answer: &Value) -> Option<Warning> {
     let logs = &answer["ata_smart_self_test_log"];
-    let log = [&logs["extended"], &logs["standard"]].into_iter().find(|log| log.is_object())?;
+    let log = [&logs["extended"], &logs["standard"]].into_iter().find(|log| log.is_object());
+    let Some(log) = log else {
+        // Bridges hand the disk's data through, and its logs not always.
+        let newest = count(&answer["ata_smart_data"]["self_test"]["status"]["value"])?;
+        return of_ata_outcome(newest >> 4);
+    };
     let told = |field: &str| count(&log[field]).unwrap_or(0);
     if told("error_count_total") <= told("error_count_outdated") {
         return None;
     }
     let rows = items(&log["table"]).into_iter();
     let mut outcomes = rows.filter_map(|row| Some(count(&row["status"]["value"])? >> 4));
-    let failed = outcomes.find(|outcome| ATA_FAILED.contains(outcome))?;
-    Some(match failed {
-        ATA_FAILED_READING => Warning::UnreadableBlocks,
-        _ => Warning::Failing,
-    })
+    outcomes.find_map(of_ata_outcome)
+}
+
+fn of_ata_outcome(outcome: u64) -> Option<Warning> {
+    match outcome {
+        ATA_FAILED_READING => Some(Warning::UnreadableBlocks),
+        _ if ATA_FAILED.contains(&outcome) => Some(Warning::Failing),
+        _ => None,
+    }
 }
 
 /// The same of an NVMe disk: the newest failed test, unless an extended one has passed since. The log begins with the newest.
@@ -110,6 +119,12 @@ mod tests {
         assert_eq!(told(&[0, 1, 2, 15], 0, 0), None);
         assert_eq!(of_ata(&json!({"ata_smart_self_test_log": {"standard": null}})), None);
         assert_eq!(of_ata(&json!({})), None);
+        let without_log = |status: u64| {
+            of_ata(&json!({"ata_smart_data": {"self_test": {"status": {"value": status}}}}))
+        };
+        assert_eq!(without_log(0x79), Some(Warning::UnreadableBlocks));
+        assert_eq!(without_log(0x31), Some(Warning::Failing));
+        assert_eq!((without_log(0), without_log(0x19), without_log(0xf5)), (None, None, None));
     }
 
     #[test]

@@ -91,9 +91,9 @@ fn errors_by_which_data_was_lost_at_some_time_are_told_of_every_kind_of_disk() {
     assert_eq!(told(&of_nvme).warnings, [], "commands that failed lose nothing");
     of_nvme[log]["media_errors"] = json!(3);
     assert_eq!(told(&of_nvme).warnings, [Warning::DataErrors]);
-    for (id, name) in [(187, "Reported_Uncorrect"), (187, "Uncorrectable_Error_Cnt")] {
+    for name in ["Reported_Uncorrect", "Uncorrectable_ECC_Ct", "UECC_Sector_Count"] {
         for turns in [0, 7200] {
-            let warnings = |raw| told(&ata(&[attribute(id, name, 100, raw)], turns)).warnings;
+            let warnings = |raw| told(&ata(&[attribute(187, name, 100, raw)], turns)).warnings;
             assert_eq!(warnings(0), [], "{name}");
             assert_eq!(warnings(2), [Warning::DataErrors], "{name}");
             assert_eq!(warnings(1 << 40), [], "{name}: packed, and no count");
@@ -177,8 +177,7 @@ fn cycles_count_where_the_disk_says_no_share() {
 fn a_health_log_that_a_bridge_made_up_tells_nothing() {
     let log = |byte: u32, counter: u64| {
         json!({
-            "device": {"protocol": "NVMe"},
-            "smart_status": {"passed": true, "nvme": {"value": 0}},
+            "smart_status": {"passed": byte == 0, "nvme": {"value": byte}},
             "nvme_smart_health_information_log": {"critical_warning": byte, "available_spare": byte,
                 "available_spare_threshold": byte, "percentage_used": byte, "data_units_written": counter,
                 "power_on_hours": counter, "power_cycles": counter},
@@ -396,6 +395,7 @@ fn a_share_that_is_used_or_left_goes_by_the_bytes_if_they_tell() {
     assert_eq!(kingston(96, 4, 1100), Some((3.0, Some(5.0))));
     assert_eq!(kingston(2, 98, 15_000), None);
     assert_eq!(kingston(2, 98, 200_000), Some((97.0, Some(99.0))));
+    assert_eq!(kingston(42, 58, 200), None, "so little wears neither");
     assert_eq!(kingston(2, 2, 1100), Some((97.0, Some(99.0))), "both say the same");
 }
 

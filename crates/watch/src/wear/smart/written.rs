@@ -173,6 +173,11 @@ fn is_too_little_for_its_wear(bytes: u64, answer: &Value, used: Option<Used>) ->
     share >= MIN_USED_PERCENT && (bytes == 0 || (bytes as f64) < least)
 }
 
+/// Whether flash that was written over this often cannot have used this share of its life, in percent.
+pub fn is_too_little_for(capacities: f64, percent: f64) -> bool {
+    percent >= MIN_USED_PERCENT && capacities < percent / 100.0 * MIN_LIFE_IN_CAPACITIES
+}
+
 fn hours(attributes: &[Attribute]) -> Option<f64> {
     let hours = attributes.iter().find(|one| one.name == "Power_On_Hours")?.raw?;
     // Some firmwares have minutes or milliseconds above these bits.
