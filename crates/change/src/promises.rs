@@ -172,6 +172,15 @@ mod tests {
         fn ask(&self, program: &str, arguments: &[&str]) -> Result<String, ReadError> {
             Files::ask(&self.files, program, arguments)
         }
+        fn mode(&self, path: &Path) -> Result<u32, ReadError> {
+            Files::mode(&self.files, path)
+        }
+        fn keeps_modes(&self, path: &Path) -> bool {
+            Files::keeps_modes(&self.files, path)
+        }
+        fn link(&self, path: &Path) -> Result<PathBuf, ReadError> {
+            Files::link(&self.files, path)
+        }
         fn firmware_word(&self, tag: u32) -> Result<u32, ReadError> {
             Files::firmware_word(&self.files, tag)
         }

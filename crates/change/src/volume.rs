@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct DiskIdentity {
     /// Its node when the plan was made; a hint only.
     pub path: PathBuf,
+    /// Its size in bytes.
     pub size_bytes: u64,
     /// Vendor and model, as the disk says them.
     pub model: Option<String>,
@@ -167,13 +168,24 @@ pub struct Volume {
 #[serde(tag = "on", rename_all = "snake_case")]
 pub enum Place {
     /// The whole disk, without partitions.
-    Disk { disk: DiskIdentity },
+    Disk {
+        /// Which disk.
+        disk: DiskIdentity,
+    },
     /// A partition that an earlier step made.
-    Partition { disk: DiskIdentity, number: u32, partuuid: String },
+    Partition {
+        /// The disk that it is on.
+        disk: DiskIdentity,
+        /// Its number in the partition table, from 1 on.
+        number: u32,
+        /// Its PARTUUID, by which it is found again.
+        partuuid: String,
+    },
     /// An array that an earlier step made.
     Array {
         /// Its UUID, as mdadm writes it in `mdadm.conf`.
         uuid: String,
+        /// What it is made of.
         members: Vec<Place>,
     },
 }

@@ -53,6 +53,7 @@ pub struct Board {
     pub memory_bytes: u64,
     /// How the memory is known.
     pub memory_basis: Basis,
+    /// Processor cores.
     pub cores: u32,
     /// Processor time of a piece of work against a core of a current mini PC (Intel N100), times.
     pub slower: Estimate,

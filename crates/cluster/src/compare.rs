@@ -46,6 +46,7 @@ pub struct Comparison {
 pub struct Row {
     /// The heading below which it stands.
     pub group: String,
+    /// Its name: "2 boards, mirror and backup".
     pub name: String,
     /// What it gives, or why it is impossible.
     #[serde(flatten, serialize_with = "as_field")]

@@ -5,31 +5,19 @@
 //! outcome's logarithm are added in squares (JCGM 100:2008, section 5.1.2, applied to the logarithm).
 
 use rubus_stats::estimate::Estimate;
+use rubus_stats::propagation::swings;
 
 /// The outcome of `calculate` with its range; 0 where the outcome is 0. `calculate` asks for each estimate that it uses, always in the
 /// same order. Estimates that are the same number move together.
 pub fn carry(calculate: impl Fn(&mut dyn FnMut(&Estimate) -> f64) -> f64) -> Estimate {
-    let mut inputs: Vec<Estimate> = Vec::new();
-    let value = calculate(&mut |estimate| {
-        if estimate.low < estimate.high && !inputs.contains(estimate) {
-            inputs.push(*estimate);
-        }
-        estimate.value
-    });
+    let (value, swings) = swings(calculate);
     if value <= 0.0 || !value.is_finite() {
         return Estimate::exact(value.max(0.0));
     }
     let (mut below, mut above) = (0.0, 0.0);
-    for input in &inputs {
-        let outcomes = [input.low, input.high].map(|end| {
-            calculate(&mut |estimate| {
-                if estimate == input { end } else { estimate.value }
-            })
-        });
-        let least = outcomes[0].min(outcomes[1]).min(value).max(f64::MIN_POSITIVE);
-        let most = outcomes[0].max(outcomes[1]).max(value);
-        below += (value / least).ln().powi(2);
-        above += (most / value).ln().powi(2);
+    for (low, high) in swings {
+        below += (value / low.max(f64::MIN_POSITIVE)).ln().powi(2);
+        above += (high / value).ln().powi(2);
     }
     // Rounding must not put the value outside.
     let low = (value * (-f64::sqrt(below)).exp()).min(value);

@@ -39,6 +39,7 @@ pub struct Report {
     pub beside: Option<Beside>,
     /// Being whole again.
     pub rebuild: Rebuild,
+    /// What it costs to buy and to run.
     pub cost: Cost,
     /// What a person who runs Ceph would say about it, the gravest first.
     pub reservations: Vec<String>,

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use super::{Found, PlanBuilder, PlanInput};
 use rubus_boot::medium::starts_from;
-use rubus_boot::volume::NamedVolume;
 use rubus_change::plan::volume::{DiskIdentity, Place, partition_path};
 use rubus_machine::in_use::mounted_with_others;
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Machine};
@@ -142,29 +141,6 @@ pub(super) fn is_on_card(machine: &Machine, name: &str) -> bool {
 pub(super) fn is_on_network(machine: &Machine, name: &str) -> bool {
     let disks = machine.disks_below(name);
     name.starts_with("nbd") || disks.iter().any(|disk| disk.kind == BlockKind::Nbd)
-}
-
-/// The volumes of a machine under all the names that the survey knows.
-pub(super) fn volumes(machine: &Machine) -> Vec<NamedVolume> {
-    let mounted_as = |name: &str| {
-        let mut mounts = machine.mounts.iter();
-        mounts.find(|mount| mount.device.as_deref() == Some(name))
-    };
-    let devices = machine.block_devices.iter();
-    let volumes = devices.map(|device| NamedVolume {
-        path: format!("/dev/{}", device.name),
-        partuuid: device.identity.partuuid.clone(),
-        uuid: device.identity.uuid.clone(),
-        label: device.identity.label.clone(),
-        partlabel: device.identity.partlabel.clone(),
-        links: device.identity.links.clone(),
-        filesystem: device
-            .content
-            .text()
-            .map(str::to_string)
-            .or_else(|| mounted_as(&device.name).map(|mount| mount.filesystem.clone())),
-    });
-    volumes.collect()
 }
 
 /// A partition that is there, by its PARTUUID; or an obstacle.

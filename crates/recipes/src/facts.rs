@@ -45,6 +45,8 @@ pub struct Facts {
     pub kernels: BTreeMap<PathBuf, String>,
     /// How the next start would end if nothing were changed.
     pub next_start: NextStart,
+    /// Why the root of the next start keeps no changes, while that of this one does.
+    pub volatile_root: Option<VolatileRoot>,
     /// Disks, by the requested path; or why one is unavailable.
     pub disks: BTreeMap<PathBuf, Result<DiskIdentity, Unseen>>,
     /// Sizes of trees.
@@ -71,6 +73,15 @@ pub struct Facts {
     pub boot_id: Option<String>,
     /// Where the machine is none that runs, but what an image of a card says.
     pub image: Option<ImageFacts>,
+}
+
+/// A root that keeps no changes from start to start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VolatileRoot {
+    /// The word that asks for it ("overlayroot=tmpfs").
+    pub word: String,
+    /// The command line that has it.
+    pub path: PathBuf,
 }
 
 /// How much there is below a directory, on one filesystem.

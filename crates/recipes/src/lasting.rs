@@ -6,7 +6,7 @@ use std::path::Path;
 use rubus_vocabulary::machine::{Machine, Mount};
 
 use super::mounting::FSTAB;
-use super::{PlanBuilder, PlanInput, distribution};
+use super::{PlanBuilder, PlanInput, VolatileRoot, distribution};
 
 /// What is written there is for the running system alone; and the boot partition, which recipes check where they change it.
 const NOT_JUDGED: [&str; 5] = ["/proc", "/sys", "/run", "/dev", "/boot"];
@@ -16,6 +16,11 @@ const MEMORY: [&str; 3] = ["tmpfs", "ramfs", "rootfs"];
 const OVERLAYS: [&str; 3] = ["overlay", "overlayfs", "aufs"];
 /// Where systems that start from an overlay keep its upper layer: overlayroot, raspi-config, live systems, Batocera, Volumio.
 const UPPER_LAYERS: [&str; 5] = ["/media/root-rw", "/overlay", "/upper", "/cow", "/mnt/ext"];
+
+/// The check that says whether what a plan writes stays.
+const STAYS: &str = "what the plan writes stays";
+/// Where plans and journals of changes are.
+const RECORD: &str = "/var/lib/rubus/changes";
 
 /// Why something does not stay, and what to do.
 struct Obstacle {
@@ -38,7 +43,65 @@ pub(super) fn check(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let first = paths.find_map(|path| Some((path, obstacle_of(path)?)));
     if let Some((path, Obstacle { why, remedy })) = first {
         let found = format!("{why}; the plan writes {}", path.display());
-        draft.check("what the plan writes stays", false, found, &remedy);
+        draft.check(STAYS, false, found, &remedy);
+    }
+}
+
+/// The root of the next start keeps what is written before it, and nothing of what comes behind it: a change that is finished by
+/// a start could note nothing of it.
+pub(super) fn after_the_start(
+    situation: &PlanInput<'_>,
+    needs_boot: bool,
+    draft: &mut PlanBuilder,
+) {
+    if draft.steps.is_empty() {
+        return;
+    }
+    let Some(VolatileRoot { word, path }) = &situation.facts.volatile_root else {
+        if needs_boot {
+            record(situation, draft);
+        }
+        return;
+    };
+    let path = path.display();
+    if needs_boot {
+        let setting = "Performance Options, Overlay File System";
+        draft.check(
+            "the root of the next start keeps changes",
+            false,
+            format!(
+                "{path} says {word}: what is written after that start is gone at the one behind it, the proof of this change, too"
+            ),
+            &format!(
+                "take the word out{}, plan again, and put it back after the restart that proves the change",
+                distribution::raspi_config(situation.machine, setting)
+            ),
+        );
+    } else {
+        draft.risks.push(format!(
+            "{path} says {word}: the root keeps no changes from the next start on. This change stays; undo it before, or take the word \
+             out first."
+        ));
+    }
+}
+
+/// A change of the boot partition alone stays; without its record, no later start could prove or undo it.
+fn record(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
+    let machine = situation.machine;
+    let is_told = draft.checks.iter().any(|check| !check.is_met && check.what == STAYS);
+    let holding = machine.mount_holding(Path::new(RECORD));
+    let obstacle = holding.and_then(|mount| {
+        on_filesystem(machine, mount).or_else(|| {
+            MEMORY.contains(&mount.filesystem.as_str()).then(|| Obstacle {
+                why: format!("{} is in memory ({})", mount.point, mount.filesystem),
+                remedy: format!("mount a filesystem at {} that keeps its files", mount.point),
+            })
+        })
+    });
+    let is_judged = !is_told && situation.facts.image.is_none();
+    if let Some(Obstacle { why, remedy }) = obstacle.filter(|_| is_judged) {
+        let found = format!("{why}; the record, by which it is proved and undone, is in {RECORD}");
+        draft.check("the record of the change stays", false, found, &remedy);
     }
 }
 
@@ -116,6 +179,7 @@ mod tests {
     use rubus_vocabulary::fact::Fact;
 
     use super::*;
+    use crate::{Facts, Wishes};
 
     fn mount(point: &str, source: &str, filesystem: &str, options: &str) -> Mount {
         Mount {
@@ -190,5 +254,47 @@ mod tests {
         assert!(is_refused("openwrt", FSTAB));
         assert!(!is_refused("openwrt", "/etc/rc.local"));
         assert!(!is_refused("debian", FSTAB));
+    }
+
+    #[test]
+    fn a_root_that_keeps_nothing_after_the_next_start_refuses_what_a_start_finishes() {
+        let machine = machine(vec![mount("/", "/dev/mmcblk0p2", "ext4", "rw")], &["debian"]);
+        let options = Wishes::new();
+        let told = |volatile: bool, needs_boot: bool| {
+            let root = VolatileRoot {
+                word: "overlayroot=tmpfs".into(),
+                path: "/boot/firmware/cmdline.txt".into(),
+            };
+            let facts = Facts { volatile_root: volatile.then_some(root), ..Facts::default() };
+            let situation = PlanInput { machine: &machine, facts: &facts, options: &options };
+            let mut draft = PlanBuilder::default();
+            draft.set_knob("knob", "", "/proc/sys/vm/swappiness", "60", "10");
+            after_the_start(&situation, needs_boot, &mut draft);
+            (draft.checks.iter().filter(|check| !check.is_met).count(), draft.risks.len())
+        };
+        assert_eq!(told(false, true), (0, 0));
+        assert_eq!(told(true, true), (1, 0));
+        assert_eq!(told(true, false), (0, 1));
+    }
+
+    #[test]
+    fn a_change_of_the_boot_partition_alone_is_refused_where_its_record_is_lost() {
+        let options = Wishes::new();
+        let facts = Facts::default();
+        let told = |filesystem: &str, options_of_root: &str, needs_boot: bool| {
+            let root = mount("/", "root", filesystem, options_of_root);
+            let machine = machine(vec![root], &["debian"]);
+            let situation = PlanInput { machine: &machine, facts: &facts, options: &options };
+            let mut draft = PlanBuilder::default();
+            draft.set_knob("knob", "", "/proc/sys/vm/swappiness", "60", "10");
+            after_the_start(&situation, needs_boot, &mut draft);
+            draft.checks.iter().filter(|check| !check.is_met).count()
+        };
+        assert_eq!(told("ext4", "rw", true), 0);
+        let overlay = "rw,lowerdir=/media/root-ro,upperdir=/media/root-rw/overlay";
+        assert_eq!(told("overlay", overlay, true), 1);
+        assert_eq!(told("ext4", "ro", true), 1);
+        // What is set for the running system alone is gone at the next start anyway.
+        assert_eq!(told("overlay", overlay, false), 0);
     }
 }

@@ -59,6 +59,7 @@ mod zswap;
 pub use desktop::{StartedFromOld, image_programs};
 pub use facts::{
     DiskSpeed, Facts, Node, NodeKind, PathState, Queries, Seen, TogetherSpeed, TreeSize,
+    VolatileRoot,
 };
 pub use guide::Guide;
 pub use image_facts::ImageFacts;

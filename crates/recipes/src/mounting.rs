@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{PathState, PlanBuilder, PlanInput};
 use rubus_boot::fstab::{Entry, Fstab};
+use rubus_boot::volume::{Name, NamedVolume};
 use rubus_change::plan::{Action, Step};
 use rubus_change::steps::{Mount, WriteFile};
 
@@ -124,6 +125,37 @@ pub(super) fn check_place(at: &Path, situation: &PlanInput<'_>, draft: &mut Plan
         found,
         "move the files elsewhere, or take an empty directory",
     );
+    check_covered(at, situation, draft);
+}
+
+/// Checks that no line of fstab mounts something above a path, where nothing is mounted now: the next start would hide what is made
+/// there.
+pub(super) fn check_covered(path: &Path, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
+    let is_mounted = |target: &Path| {
+        let mut mounts = situation.machine.mounts.iter();
+        mounts.any(|mount| Path::new(&mount.point) == target)
+    };
+    let covers = |entry: &Entry| {
+        let target = Path::new(&entry.target);
+        // The root is mounted, and an automount is by the first look.
+        let is_spared = ["noauto", "x-systemd.automount", "comment=systemd.automount"]
+            .iter()
+            .any(|option| entry.has_option(option));
+        let is_above = target.parent().is_some() && path != target && path.starts_with(target);
+        is_above && !is_spared && !entry.is_swap() && !is_mounted(target)
+    };
+    let table = Fstab::parse(situation.text(Path::new(FSTAB)));
+    if let Some(entry) = table.entries().into_iter().find(covers) {
+        draft.check(
+            "it is not hidden at the next start",
+            false,
+            format!(
+                "{FSTAB} mounts {} at {}, where nothing is mounted now",
+                entry.source, entry.target
+            ),
+            "mount that first, or take another place",
+        );
+    }
 }
 
 fn list(names: &[String]) -> String {
@@ -155,7 +187,8 @@ pub(super) fn put(
         written.as_ref().map_or(situation.text(Path::new(FSTAB)), |file| file.text.as_str());
     let mut fstab = Fstab::parse(now_text);
     let line = Entry::new(wanted.what, &at, wanted.kind, wanted.options).checked_in(wanted.pass);
-    if fstab.at(&at).as_ref() != Some(&line) {
+    let old = fstab.at(&at);
+    if old.as_ref() != Some(&line) {
         fstab.set(&line);
     }
     match written {
@@ -168,7 +201,26 @@ pub(super) fn put(
             situation,
         ),
     }
+    if let Some(old) = old.filter(|old| is_of_another(old, wanted.what, situation)) {
+        draft.risks.push(format!(
+            "{FSTAB} mounts {} at {at}: this line is replaced, and that is mounted there no longer.",
+            old.source
+        ));
+    }
     now(wanted, why, situation, draft);
+}
+
+/// Whether a line is about another volume than the one that takes its place, and not about a disk that gets a new content.
+fn is_of_another(old: &Entry, what: &str, situation: &PlanInput<'_>) -> bool {
+    let name = Name::of(old);
+    let volumes = NamedVolume::all_of(situation.machine);
+    let found = name.resolve(&volumes);
+    let is_taken = |volume: &&NamedVolume| {
+        let disk = Path::new(volume.disk().unwrap_or(&volume.path));
+        situation.facts.disks.keys().any(|taken| taken == disk)
+    };
+    let is_same = found.iter().any(|volume| volume.path == what);
+    name.is_volume() && old.source != what && !is_same && !found.iter().any(is_taken)
 }
 
 /// The directory and the mount itself, as far as they are missing; not for the next boot.

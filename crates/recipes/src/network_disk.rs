@@ -90,6 +90,7 @@ fn look_at(machine: &Machine, wishes: &Wishes) -> Queries {
     let name = wishes.get("device").map_or("nbd0", |node| name(node));
     paths.push(unit_path(name));
     paths.extend(units::directories());
+    paths.extend(units::first_programs());
     paths.push(backend(name));
     paths.extend(modules(machine));
     paths.extend(programs::paths(["mount", "umount"]));
@@ -132,6 +133,8 @@ fn draw_up(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let name = name(node);
     let program = programs::check_installed(situation, draft);
     check_driver(situation, draft);
+    let remedy = "let what starts services here run `rubus attach` when the network is there, and mount the disk after that";
+    units::check_running(remedy, situation, draft);
     let attached = format!("rubus {address}");
     let is_attached = situation.text(&backend(name)).trim() == attached;
     check_device(node, is_attached, situation, draft);
@@ -168,9 +171,7 @@ fn draw_up(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     );
     let wanted = MountRequest { at: Path::new(at), what: node, kind, options: &options, pass: 0 };
     mounting::put(&wanted, "It is there at once, without a boot.", situation, draft);
-    for program in ["mount", "umount"] {
-        programs::check_one(program, situation, draft);
-    }
+    programs::check_each(&["mount", "umount"], situation, draft);
     words(address, at, node, kind, situation, draft);
     promises(attached, at, name, draft);
 }

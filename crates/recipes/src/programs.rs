@@ -4,10 +4,13 @@ use std::path::{Path, PathBuf};
 
 use super::{Answer, PathState, PlanBuilder, PlanInput, distribution};
 use rubus_change::plan::commands::commands;
+use rubus_draw::text::listed;
 use rubus_vocabulary::machine::Origin;
 
 /// Where programs of the system are.
 const DIRECTORIES: [&str; 4] = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+const NOT_CAPTURED: &str = "not known: the capture does not say";
 
 /// Where this program must lie to be there at each boot.
 pub(super) const INSTALLED: [&str; 4] =
@@ -55,8 +58,26 @@ pub(super) fn check(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
             programs.push(command.program);
         }
     }
-    for program in programs {
+    check_each(&programs, situation, draft);
+}
+
+/// The same for programs that are named. What a capture does not say of them is one check: one thing to make sure of.
+pub(super) fn check_each(programs: &[&str], situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
+    let (unknown, known): (Vec<&str>, Vec<&str>) = programs.iter().copied().partition(|program| {
+        is_captured(situation) && look(program, situation).0 == Answer::Unknown
+    });
+    for program in known {
         check_one(program, situation, draft);
+    }
+    match unknown[..] {
+        [] => {}
+        [program] => check_one(program, situation, draft),
+        _ => draft.check(
+            &format!("the programs {} are there", listed(&unknown)),
+            Answer::Unknown,
+            NOT_CAPTURED,
+            "",
+        ),
     }
 }
 
@@ -81,16 +102,19 @@ pub(super) fn look(program: &str, situation: &PlanInput<'_>) -> (Answer, String)
         Some(PathState::Hidden(why)) => Some((path, why)),
         _ => None,
     });
-    // A capture holds what a survey reads, and that is no program.
-    let is_captured = matches!(situation.machine.origin, Origin::Capture { .. });
     match (there, hidden) {
         (Some((path, _)), _) => (Answer::Holds, path.display().to_string()),
-        (None, _) if is_captured => (Answer::Unknown, "not known: the capture does not say".into()),
+        (None, _) if is_captured(situation) => (Answer::Unknown, NOT_CAPTURED.into()),
         (None, Some((path, why))) => {
             (Answer::Unknown, format!("not known: {}: {why}", path.display()))
         }
         (None, None) => (Answer::Fails, format!("not in {}", DIRECTORIES.join(", "))),
     }
+}
+
+/// A capture holds what a survey reads, and that is no program.
+fn is_captured(situation: &PlanInput<'_>) -> bool {
+    matches!(situation.machine.origin, Origin::Capture { .. })
 }
 
 /// Where this program is that each boot runs; an obstacle where it is nowhere that a boot finds it.

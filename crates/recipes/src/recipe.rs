@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use rubus_change::plan::{Action, FORMAT, Plan};
 use rubus_vocabulary::machine::Machine;
+use rubus_vocabulary::spelling::nearest;
 
 use super::{Facts, Guide, PlanBuilder, PlanInput, Queries, desktop, lasting};
 
@@ -52,11 +53,13 @@ pub type Wishes = BTreeMap<String, String>;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RecipeError {
     /// There is no such option.
-    #[error("the recipe {recipe} has no option '{name}'; it has: {known}")]
+    #[error("the recipe {recipe} has no option '{name}'{meant} (it has: {known})")]
     NoSuchOption {
         recipe: &'static str,
         /// Name of the unknown option.
         name: String,
+        /// The question whether another was meant; empty where none is near.
+        meant: String,
         /// Those that there are.
         known: String,
     },
@@ -94,6 +97,7 @@ impl Recipe {
         let situation = PlanInput { machine, facts, options: &options };
         (self.draw_up)(&situation, &mut draft);
         lasting::check(&situation, &mut draft);
+        lasting::after_the_start(&situation, draft.needs_boot, &mut draft);
         foreign_lines(&mut draft);
         Ok(Plan {
             format: FORMAT,
@@ -114,15 +118,25 @@ impl Recipe {
         })
     }
 
+    /// Refuses wishes that make no sense on any machine: before it is looked at, which can take minutes.
+    ///
+    /// # Errors
+    /// [`RecipeError`] for the first such wish.
+    pub(crate) fn check_wishes(&self, wishes: &Wishes) -> Result<(), RecipeError> {
+        self.complete(wishes).map(drop)
+    }
+
     /// The wishes, checked, with the defaults.
     fn complete(&self, wishes: &Wishes) -> Result<Wishes, RecipeError> {
         let mut options = Wishes::new();
         for (name, value) in wishes {
             let Some(option) = self.options.iter().find(|option| option.name == name) else {
                 let known: Vec<&str> = self.options.iter().map(|option| option.name).collect();
+                let meant = nearest(name, &known);
                 return Err(RecipeError::NoSuchOption {
                     recipe: self.name,
                     name: name.clone(),
+                    meant: meant.map_or(String::new(), |near| format!("; did you mean '{near}'?")),
                     known: known.join(", "),
                 });
             };

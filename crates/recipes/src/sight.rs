@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::{NextStart, PathState, Recipe, Seen, Wishes};
-use rubus_boot::chain::Stop;
+use crate::{NextStart, PathState, Recipe, Seen, VolatileRoot, Wishes};
+use rubus_boot::chain::{Outcome, Stage, Stop, missing_key};
+use rubus_boot::cmdline_txt::CmdlineTxt;
 use rubus_boot::config_txt::ConfigTxt;
 use rubus_boot::kernel_file;
 use rubus_boot::model::{Kernels, Model};
@@ -206,10 +207,29 @@ pub fn next_start(files: &dyn Files, machine: &Machine, seen: &Seen) -> NextStar
     if !is_asked {
         return NextStart::default();
     }
-    NextStart::of_machine(&start::of_machine(files, machine).chain)
+    let start = start::of_machine(files, machine);
+    // The questions about the mounts of the next start are asked by each plan, but not this one.
+    let ends_at_mounts = start.chain.outcome() == Outcome::StopsAt(Stage::Mounts);
+    match missing_key(&start.facts).filter(|_| ends_at_mounts) {
+        Some(stop) => NextStart::Stops(stop),
+        None => NextStart::of_machine(&start.chain),
+    }
 }
 
-/// The same of an image, in that of its boards in which it comes furthest. `boot_partition`: number of the one that is changed.
+/// Whether a command line of the next start makes its root one that keeps nothing, which that of this start did not.
+pub fn volatile_root(files: &dyn Files, machine: &Machine) -> Option<VolatileRoot> {
+    let given = CmdlineTxt::parse(machine.system.command_line.text().unwrap_or_default());
+    if given.volatile_root().is_some() {
+        return None;
+    }
+    start::command_lines(files, machine).into_iter().find_map(|(path, text)| {
+        let word = CmdlineTxt::parse(text).volatile_root()?.written.to_string();
+        Some(VolatileRoot { word, path })
+    })
+}
+
+/// How the next start of an image would end, in that of its boards in which it comes furthest. `boot_partition`: number of the one
+/// that is changed.
 ///
 /// # Errors
 /// Why the image cannot be read.

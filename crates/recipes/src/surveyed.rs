@@ -22,6 +22,9 @@ pub fn surveyed_disk(machine: &Machine, path: &Path) -> Result<DiskIdentity, Uns
             format!("{shown} is a part{}; name a whole disk", of.unwrap_or_default()).into()
         );
     }
+    if device.read_only.get() == Some(true) {
+        return Err(format!("{shown} is read-only").into());
+    }
     let size = device.size_bytes.get().filter(|size| *size > 0);
     let size_bytes = size.ok_or_else(|| format!("the size of {shown} is not known"))?;
     let text = |fact: &rubus_vocabulary::fact::Fact<String>| fact.text().map(str::to_string);
@@ -64,6 +67,7 @@ fn contents(machine: &Machine, disk: &BlockDevice) -> Vec<String> {
 mod tests {
     use super::*;
     use rubus_fixtures as fixture;
+    use rubus_vocabulary::fact::Fact;
 
     #[test]
     fn a_disk_is_what_the_survey_saw() {
@@ -73,6 +77,13 @@ mod tests {
         assert_eq!(
             disk.contents,
             ["partition table (gpt) of 29.8 GiB (sda)", "btrfs \"data\" of 29.8 GiB (sda1)"]
+        );
+        let mut locked = machine.clone();
+        let disk = locked.block_devices.iter_mut().find(|device| device.name == "sda");
+        disk.expect("there is one").read_only = Fact::known(true, "a test");
+        assert_eq!(
+            surveyed_disk(&locked, Path::new("/dev/sda")),
+            Err(Unseen::Other("/dev/sda is read-only".into()))
         );
         let part = surveyed_disk(&machine, Path::new("/dev/sda1"));
         assert_eq!(

@@ -16,6 +16,7 @@ use super::{
 };
 use old::Old;
 use rubus_boot::fstab::{Entry, Fstab};
+use rubus_boot::volume::NamedVolume;
 use rubus_change::plan::promise::{Look, Promise};
 use rubus_change::plan::{Action, Gain};
 use rubus_change::steps::{SwapOff, SwapOn};
@@ -193,7 +194,7 @@ fn check_room(old: &Old<'_>, new: &New, situation: &PlanInput<'_>, draft: &mut P
 /// The lines of swap in fstab: the new one in, those of the old ones out.
 fn table(old: &Old<'_>, new: &New, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let mut fstab = Fstab::parse(situation.text(Path::new(FSTAB)));
-    let volumes = disks::volumes(situation.machine);
+    let volumes = NamedVolume::all_of(situation.machine);
     let means = |entry: &Entry, path: &str| old::means(entry, path, &volumes);
     fstab.remove(|entry| {
         let mut given_up = old.given_up.iter();

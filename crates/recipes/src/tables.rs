@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::mounting::FSTAB;
-use super::{PlanBuilder, PlanInput, disks};
+use super::{PlanBuilder, PlanInput};
 use rubus_boot::crypttab::Crypttab;
 use rubus_boot::fstab::{Entry, Fstab};
 use rubus_boot::volume::{Name, NamedVolume};
@@ -53,7 +53,7 @@ pub(super) struct About<'a> {
 impl<'a> About<'a> {
     /// Of a disk or a partition, by the kernel's name.
     pub(super) fn new(device: &'a str, situation: &'a PlanInput<'a>) -> Self {
-        About { situation, device, volumes: disks::volumes(situation.machine) }
+        About { situation, device, volumes: NamedVolume::all_of(situation.machine) }
     }
 
     /// Lines of fstab.

@@ -135,7 +135,7 @@ pub(super) fn obstacles(plan: &Plan) -> Vec<String> {
 pub(super) fn shown(plan: &Plan) -> String {
     let mut out = String::new();
     for check in &plan.checks {
-        if check.is_met && check.what.starts_with("the program ") {
+        if check.is_met && check.what.starts_with("the program") {
             continue;
         }
         let mark = if check.is_met { "ok" } else { "no" };

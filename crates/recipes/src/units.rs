@@ -6,7 +6,7 @@ use super::{Answer, PathState, PlanBuilder, PlanInput};
 use rubus_change::plan::Action;
 pub use rubus_change::steps::SYSTEMD_RUNS;
 use rubus_change::steps::SetLink;
-use rubus_vocabulary::machine::Origin;
+use rubus_vocabulary::machine::{Machine, Origin};
 
 /// Where an administrator's units are.
 pub(super) const UNITS: &str = "/etc/systemd/system";
@@ -63,8 +63,13 @@ fn other(situation: &PlanInput<'_>) -> Option<String> {
     if let Some((path, name)) = OTHERS.iter().find(|(path, _)| is_there(path)) {
         return Some(format!("{name} does: {path} is there"));
     }
-    let id = situation.machine.system.os_ids.first()?;
-    SYSTEMS_OF_OTHERS.contains(&id.as_str()).then(|| format!("no: the system is {id}"))
+    system_of_others(situation.machine).map(|id| format!("no: the system is {id}"))
+}
+
+/// The system's `ID` where it is known as one without systemd.
+pub(super) fn system_of_others(machine: &Machine) -> Option<&str> {
+    let id = machine.system.os_ids.first()?.as_str();
+    SYSTEMS_OF_OTHERS.contains(&id).then_some(id)
 }
 
 /// Checks that systemd starts the services of this machine; `remedy` is for one where something else does.

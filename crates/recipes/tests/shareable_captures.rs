@@ -1,4 +1,4 @@
-//! A capture that may be shared gives the plans that the machine gives, up to pseudonyms and what was left out.
+//! A capture that may be shared gives the findings and the plans that the machine gives, up to pseudonyms and what was left out.
 
 use std::path::{Path, PathBuf};
 
@@ -7,6 +7,7 @@ use rubus_host::Files;
 use rubus_host::capture::{self, Captured, Identities};
 use rubus_host::simulated::recorder::Recorder;
 use rubus_machine::probe::survey;
+use rubus_machine::rules;
 use rubus_recipes::sight;
 use rubus_recipes::{Facts, Recipe, Wishes, surveyed_disk};
 use rubus_vocabulary::machine::{Machine, Origin};
@@ -39,16 +40,25 @@ fn plan(
 ) -> Result<Plan, String> {
     let look_at = (recipe.look_at)(machine, wishes);
     let disks = look_at.disks.iter().map(|path| (path.clone(), surveyed_disk(machine, path)));
-    let facts = Facts {
+    let mut facts = Facts {
         seen: sight::look(files, &look_at.paths),
         disks: disks.collect(),
+        volatile_root: sight::volatile_root(files, machine),
         ..Facts::default()
     };
+    facts.next_start = sight::next_start(files, machine, &facts.seen);
     recipe.plan(machine, &facts, wishes, WHEN).map_err(|error| error.to_string())
 }
 
+/// The rules that speak, and how much each matters.
+fn findings(machine: &Machine) -> Value {
+    let found = rules::of_machine(machine);
+    let each = found.into_iter().map(|finding| (finding.rule, finding.weight));
+    serde_json::to_value(each.collect::<Vec<_>>()).unwrap()
+}
+
 #[test]
-fn a_shareable_capture_gives_the_same_plans() {
+fn a_shareable_capture_gives_the_same_findings_and_plans() {
     let mut differing = Vec::new();
     let mut compared = 0;
     for path in captures() {
@@ -56,11 +66,15 @@ fn a_shareable_capture_gives_the_same_plans() {
         let recorder = Recorder::new(&captured);
         let machine = survey(&recorder, WHEN, Origin::Live);
         sight::look_for_plans(&recorder, &machine);
+        let _ = sight::volatile_root(&recorder, &machine);
         let directory = tempfile::tempdir().unwrap();
         let copy = directory.path().join("copy.tar");
         capture::save(&recorder, &copy, "for a test", WHEN, Identities::Replace).unwrap();
         let shareable = Captured::open(&copy).unwrap();
         let machine_of_copy = survey(&shareable, WHEN, Origin::Live);
+        let at = path.display().to_string();
+        let [one, other] = [&machine, &machine_of_copy].map(findings);
+        differences(&one, &other, &at, &mut differing);
         for (recipe, wishes) in sight::usual_wishes(&machine) {
             let one = plan(recipe, &captured, &machine, &wishes);
             let other = plan(recipe, &shareable, &machine_of_copy, &wishes);

@@ -163,7 +163,7 @@ fn connected(sys: &Sys<'_>, disk: &Node) -> String {
         BlockKind::Zram | BlockKind::Ram => "memory".into(),
         _ if has("/usb") => "USB".into(),
         _ if has("/mmc") => match sys.files.text(&disk.directory.join("device/type")).as_deref() {
-            Ok("SD") => "SD card".into(),
+            Ok("SD" | "SDcombo") => "SD card".into(),
             Ok("MMC") => "eMMC".into(),
             _ => "SD or eMMC".into(),
         },

@@ -29,6 +29,7 @@ pub enum Way {
 pub enum Record {
     /// From here on the plan is gone this way.
     Turned {
+        /// Whether the plan is applied or undone.
         way: Way,
         /// Why, for people ("asked for", "step 3 failed: …").
         why: String,

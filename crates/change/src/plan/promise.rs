@@ -43,6 +43,7 @@ pub enum Look {
         at: PathBuf,
         /// What it is.
         kind: FilesystemKind,
+        /// The filesystem's UUID.
         uuid: String,
         /// Options that must be among those that the kernel says, such as `compress=zstd:3`.
         options: Vec<String>,
@@ -71,6 +72,7 @@ pub enum Look {
     Knob {
         /// Absolute path.
         path: PathBuf,
+        /// What it says.
         value: String,
     },
     /// A swap area is in use.
@@ -95,6 +97,7 @@ pub enum Look {
         /// PARTUUID of a partition on it, by which it is found again when it has got another name.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         partuuid: Option<String>,
+        /// Bytes per second that may be written to it.
         at_most_bytes_per_second: u64,
     },
     /// This kernel driver serves a USB bridge.
@@ -120,6 +123,7 @@ pub enum Look {
     },
     /// An array runs with all its members.
     Array {
+        /// Its UUID, as mdadm writes it in `mdadm.conf`.
         uuid: String,
         /// Number of members.
         members: u32,

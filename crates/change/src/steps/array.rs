@@ -27,6 +27,7 @@ pub struct MakeArray {
     pub uuid: String,
     /// The level; only 0 is made.
     pub level: u32,
+    /// Bytes of a chunk: that much in turn goes to each member.
     pub chunk_bytes: u64,
     /// The members, in order.
     pub members: Vec<Place>,

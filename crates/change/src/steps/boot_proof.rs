@@ -254,6 +254,7 @@ impl Scene<'_> {
         }
         let images = self.images(&paths, &mut partition);
         let fstab = self.text(&self.top.join("etc/fstab")).unwrap_or_default();
+        let crypttab = self.text(&self.top.join("etc/crypttab")).unwrap_or_default();
         let old = (start == Start::Old).then(|| self.old_filesystem(&paths, &partition));
         let filesystem = match &old {
             Some(old) => old.as_deref(),
@@ -271,6 +272,7 @@ impl Scene<'_> {
             are_all_volumes: !self.is_image,
             firmware_volume: self.firmware_volume.as_deref(),
             fstab: &fstab,
+            crypttab: &crypttab,
             root_modules: &modules,
             drivers: &self.drivers(),
         };

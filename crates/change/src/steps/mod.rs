@@ -5,8 +5,8 @@
 //! this machine ([`MachineStep`]). Each looks first what is there, since it may have been interrupted at any moment, does what is
 //! missing, and reads it back. Every method is required: a kind without an undo does not compile (see [`Behaviour`]).
 //!
-//! To add a kind: its file, its line in [`Action`], what it does on a made-up machine (`rehearsed`), and an example in
-//! `tests/plan_json.rs`. A recipe of a user has it by a row in `crates/recipes/src/user/entries.rs`.
+//! To add a kind: its file with its `mod` and `pub use` here, its line in [`Action`], what it does on a made-up machine
+//! (`rehearsed`), and an example in `tests/plan_json.rs`. A recipe of a user has it by a row in `crates/recipes/src/user/entries.rs`.
 
 mod array;
 mod attached;

@@ -46,6 +46,7 @@ pub struct Mount {
     pub at: PathBuf,
     /// Its type.
     pub kind: String,
+    /// With commas between them, as mount(8) takes them.
     pub options: String,
 }
 

@@ -21,6 +21,7 @@ use super::{
 pub struct MakeImage {
     /// Absolute path; its directory exists.
     pub path: PathBuf,
+    /// Its size in bytes.
     pub size_bytes: u64,
 }
 

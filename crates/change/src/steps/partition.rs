@@ -24,7 +24,9 @@ use super::{
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
 pub struct PartitionDisk {
+    /// The whole disk.
     pub disk: DiskIdentity,
+    /// What is written to it.
     pub table: PartitionTable,
 }
 

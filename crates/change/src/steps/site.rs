@@ -135,9 +135,7 @@ pub trait StepRunner {
     ///
     /// # Errors
     /// [`StepError`] when a copy cannot be updated; the change continues all the same.
-    fn tell_others(&mut self, _: &Site<'_>, _: &mut dyn Hands) -> Result<(), StepError> {
-        Ok(())
-    }
+    fn tell_others(&mut self, site: &Site<'_>, hands: &mut dyn Hands) -> Result<(), StepError>;
 }
 
 /// No works at all: for plans that change only files and knobs.
@@ -171,6 +169,10 @@ impl StepRunner for NoStepRunner {
     }
 
     fn unmount_all(&mut self, _: &str) -> Result<(), StepError> {
+        Ok(())
+    }
+
+    fn tell_others(&mut self, _: &Site<'_>, _: &mut dyn Hands) -> Result<(), StepError> {
         Ok(())
     }
 }

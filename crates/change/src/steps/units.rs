@@ -110,6 +110,7 @@ impl MachineStep for ReadUnits {
 pub struct RestartService {
     /// Its unit: "systemd-journald.service".
     pub unit: String,
+    /// In which of the two directions it starts again.
     pub when: When,
 }
 

@@ -346,7 +346,8 @@ fn workers_for(files: &dyn Files, device: (u32, u32)) -> usize {
         own.or_else(|_| files.text(Path::new(&format!("{base}/../{name}"))))
     };
     let is_rotating = read("queue/rotational").is_ok_and(|text| text == "1");
-    let is_card = read("device/type").is_ok_and(|text| text == "SD" || text == "MMC");
+    let is_card =
+        read("device/type").is_ok_and(|text| ["SD", "SDcombo", "MMC"].contains(&text.as_str()));
     let has_queue = read("device/cmdq_en").is_ok_and(|text| text == "1");
     if is_rotating || (is_card && !has_queue) { 2 } else { (2 * processors()).clamp(4, 8) }
 }

@@ -31,6 +31,7 @@ pub fn facts(world: &World, machine: &Machine, look_at: &Queries) -> anyhow::Res
     };
     facts.kernels = sight::kernel_releases(files, machine, &facts.seen);
     facts.next_start = sight::next_start(files, machine, &facts.seen);
+    facts.volatile_root = sight::volatile_root(files, machine);
     let World::Live(live) = world else {
         // A captured disk cannot be examined again.
         let surveyed = |path: &PathBuf| (path.clone(), crate::surveyed_disk(machine, path));

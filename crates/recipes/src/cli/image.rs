@@ -40,6 +40,7 @@ pub(super) fn plan(
     file: &Path,
 ) -> anyhow::Result<Plan> {
     let recipe = recipe_for(general, recipe)?;
+    recipe.check_wishes(&wishes.iter().cloned().collect())?;
     let out = file.with_extension("new.img");
     let image = open(file)?;
     let scene = Scene::of(&image, recipe, wishes, &out)?;
@@ -61,6 +62,7 @@ pub(super) struct Wanted<'a> {
 /// Makes a new image from one.
 pub(super) fn apply(general: &General, wanted: &Wanted<'_>, file: &Path) -> anyhow::Result<Exit> {
     let recipe = recipe_for(general, wanted.recipe)?;
+    recipe.check_wishes(&wanted.wishes.iter().cloned().collect())?;
     let out = absolute(wanted.out)?;
     if Live::new().mode(&out).is_ok() {
         return Err(Refused(format!(

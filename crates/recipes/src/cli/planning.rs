@@ -9,7 +9,7 @@ use rubus_command::{General, World};
 use rubus_host::clock;
 use rubus_host::files::document;
 use rubus_vocabulary::machine::Machine;
-use rubus_vocabulary::spelling::no_such;
+use rubus_vocabulary::spelling::{nearest, no_such};
 
 use super::facts::facts;
 use crate::{Fault, Queries, Recipe, UserRecipe, Wishes};
@@ -37,6 +37,7 @@ pub(super) fn plan(
         return plan_of_own(general, name, &wishes);
     }
     let recipe = find(name)?;
+    recipe.check_wishes(&wishes)?;
     let world = World::of(general)?;
     let (machine, look_at) = surveyed(&world, recipe, &wishes);
     let facts = facts(&world, &machine, &look_at)?;
@@ -105,8 +106,32 @@ pub(super) fn saved(name: &str) -> anyhow::Result<Option<Plan>> {
 /// # Errors
 /// When there is none, with the name that was probably meant.
 pub(super) fn find(name: &str) -> anyhow::Result<&'static Recipe> {
+    crate::by_name(name).with_context(|| no_recipe(name))
+}
+
+/// That there is none of this name: with the one that was probably meant, else with those that are about its words.
+fn no_recipe(name: &str) -> String {
     let names: Vec<&str> = crate::ALL.iter().map(|recipe| recipe.name).collect();
-    crate::by_name(name).with_context(|| {
-        format!("{} (there are: {})", no_such("recipe", name, &names), names.join(", "))
-    })
+    let told = no_such("recipe", name, &names);
+    let about = about(name);
+    if about.is_empty() || nearest(name, &names).is_some() {
+        return format!("{told} (there are: {})", names.join(", "));
+    }
+    format!("{told}; about it: {}\nEach explained: rubus recipes NAME", about.join(", "))
+}
+
+/// The recipes whose words have one of these: "zram-swap" is about swap.
+fn about(name: &str) -> Vec<&'static str> {
+    let words = |text: &'static str| text.split(|c: char| !c.is_alphanumeric());
+    let is_about = |recipe: &&Recipe| {
+        let options = recipe.options.iter().map(|option| option.what);
+        let mut texts = [recipe.title, recipe.guide.changes].into_iter().chain(options);
+        texts.any(|text| words(text).any(|word| is_of(name, word)))
+    };
+    crate::ALL.iter().copied().filter(is_about).map(|recipe| recipe.name).collect()
+}
+
+/// Whether a typed name has a word. Short ones, as "to", say nothing.
+fn is_of(name: &str, word: &str) -> bool {
+    word.len() > 2 && name.split(['-', '_']).any(|part| part.eq_ignore_ascii_case(word))
 }

@@ -17,6 +17,7 @@ use super::options::{Choice, Compress, SwapKind};
 use super::scene::Scene;
 use super::{gains, memory, root, trial};
 use rubus_boot::fstab::Fstab;
+use rubus_boot::volume::NamedVolume;
 use rubus_change::plan::TextFile;
 use rubus_change::plan::volume::DiskIdentity;
 use rubus_draw::quote::quote;
@@ -445,35 +446,21 @@ fn divided(
     made.ok()
 }
 
-pub(super) type CommandLines<'a> = (Vec<(String, &'a TextFile, String)>, Vec<String>);
-
+/// The command lines of the new root, and the words that they lose.
 pub(super) fn command_lines<'a>(
     situation: &PlanInput<'_>,
     start: &Start<'a>,
     new: &NewDisk,
     chosen: &Chosen,
     draft: &mut PlanBuilder,
-) -> Option<CommandLines<'a>> {
+) -> Option<(moving::CommandLines<'a>, Vec<String>)> {
     let is_32_bit_arm = situation.has_32_bit_arm_kernel();
-    let mut lines = Vec::new();
     let mut removed = Vec::new();
-    for (name, file) in &start.cmdlines {
-        match root::cmdline(&file.text, new, chosen.method.as_deref(), is_32_bit_arm) {
-            Ok((text, words)) => {
-                lines.push((name.clone(), *file, text));
-                removed.extend(words);
-            }
-            Err(error) => {
-                draft.check(
-                    "the kernel's command line has room",
-                    false,
-                    format!("{name}: {error}"),
-                    "take words out of it that you do not need",
-                );
-                return None;
-            }
-        }
-    }
+    let lines = moving::command_lines(start, draft, |old| {
+        let (text, words) = root::cmdline(old, new, chosen.method.as_deref(), is_32_bit_arm)?;
+        removed.extend(words);
+        Ok(text)
+    })?;
     Some((lines, removed))
 }
 
@@ -503,7 +490,7 @@ pub(super) fn already(situation: &PlanInput<'_>, choice: &Choice) -> Option<(Str
     }
     // Without it another program wrote the command line, and the disk is not what this change would make of it.
     let start = Start::of(situation).ok().filter(Start::has_kept_command_line)?;
-    let known = disks::volumes(machine);
+    let known = NamedVolume::all_of(machine);
     let roots = start.roots(&known);
     let next = roots.iter().find(|volume| {
         let device = volume.path.strip_prefix("/dev/").unwrap_or_default();

@@ -4,7 +4,7 @@
 //! it and the card of before can be in one board. The image of before is only read; it is the way back.
 
 use rubus_boot::fstab::{Fstab, Hazard};
-use rubus_boot::volume::Name;
+use rubus_boot::volume::{Name, NamedVolume};
 use rubus_machine::not_copied::NotCopied;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use super::super::moving::{
     steps::{WHY_NAMED, config_text, id_of, push, tree},
     table,
 };
-use super::super::{ImageFacts, PlanBuilder, PlanInput, disks};
+use super::super::{ImageFacts, PlanBuilder, PlanInput};
 use super::checks;
 use super::compression::choose;
 use super::current::{self, FSTAB, Start, used_bytes};
@@ -218,7 +218,7 @@ fn next_start(
 
 /// Partitions of the image that are neither its root nor its boot partition are not in the new one.
 fn left_behind(situation: &PlanInput<'_>, fstab: &str, draft: &mut PlanBuilder) {
-    let volumes = disks::volumes(situation.machine);
+    let volumes = NamedVolume::all_of(situation.machine);
     let entries = Fstab::parse(fstab).entries().into_iter();
     let behind = entries.filter(|entry| !Name::of(entry).resolve(&volumes).is_empty());
     let behind: Vec<String> =

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use super::super::disks::volumes;
 use super::super::moving::table::{Renamed, swap_files_on_root, with_lasting_names};
 use super::layout::{NewDisk, SWAP_POINT, SWAP_SUBVOLUME};
 use super::memory::SWAP_PRIORITY;
@@ -29,7 +28,7 @@ pub(super) fn fstab(old: &str, new: &NewDisk, machine: &Machine) -> NewTable {
 
 fn with_new_root(old: &str, new: &NewDisk, machine: &Machine) -> Fstab {
     let mut table = Fstab::parse(old);
-    let known = volumes(machine);
+    let known = NamedVolume::all_of(machine);
     let old_disks: Vec<&str> = super::current::root(machine)
         .into_iter()
         .chain(super::current::boot(machine))

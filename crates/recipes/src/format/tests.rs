@@ -147,3 +147,21 @@ fn who_may_not_look_is_sent_for_root_whatever_the_words() {
     let words = "/dev/sdb1 is mounted at /srv/permission denied";
     assert_eq!(remedy(Unseen::Other(words.into())), "unmount what is on it, or take another disk");
 }
+
+#[test]
+fn a_line_of_another_disk_is_told_of_at_the_place_and_refused_above_it() {
+    let wished = [("device", "/dev/sdb"), ("at", "/srv/disks/one")];
+    let with = |line: &str| {
+        let mut facts = looked(&wished);
+        facts.seen.insert("/etc/fstab".into(), text(line));
+        plan(&RECIPE, &machine(), &facts, &wished)
+    };
+    let is_told =
+        |plan: &Plan| plan.risks.iter().any(|risk| risk.contains("this line is replaced"));
+    let other = with("UUID=0d0d-1 /srv/disks/one ext4 nofail 0 2\n");
+    assert_eq!(obstacles(&other), [""; 0]);
+    assert!(is_told(&other));
+    assert!(!is_told(&with("/dev/sdb1 /srv/disks/one ext4 nofail 0 2\n")));
+    assert_eq!(obstacles(&with("UUID=0d0d-1 /srv/disks ext4 nofail 0 2\n")).len(), 1);
+    assert_eq!(obstacles(&with("UUID=0d0d-1 /srv/disks ext4 noauto 0 2\n")), [""; 0]);
+}

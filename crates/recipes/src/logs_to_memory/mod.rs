@@ -115,9 +115,7 @@ fn draw_up(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
         check_memory(size, situation, draft);
     }
     steps(size, journal, situation, draft);
-    for program in PROGRAMS {
-        programs::check_one(program, situation, draft);
-    }
+    programs::check_each(&PROGRAMS, situation, draft);
     draft.promises.push(Promise {
         what: format!("{LOGS} is in memory"),
         look: Look::InMemory { at: LOGS.into() },

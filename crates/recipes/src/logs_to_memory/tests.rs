@@ -132,6 +132,30 @@ fn a_capture_does_not_say_how_large_the_logs_are() {
     assert_eq!(unknown.count(), 2, "{:?}", plan.checks);
 }
 
+/// Six lines about programs that each Debian has hid the one check that matters.
+#[test]
+fn programs_that_a_capture_does_not_hold_are_one_check() {
+    let mut machine = machine();
+    machine.origin = Origin::Capture { path: "captures/board".into(), label: "hand-built".into() };
+    let mut facts = facts_with(60, 40, &[], &[]);
+    for path in programs::paths(PROGRAMS) {
+        facts.seen.insert(path, PathState::Absent);
+    }
+    let unknown = |facts: &Facts| -> Vec<String> {
+        let checks = plan(&RECIPE, &machine, facts, &[]).checks;
+        let unknown = checks.into_iter().filter(|check| check.is_unknown);
+        unknown.map(|check| check.what).filter(|what| what.contains("program")).collect()
+    };
+    assert_eq!(
+        unknown(&facts),
+        ["the programs find, xargs, comm, mount, umount and systemctl are there"]
+    );
+    for path in ["/usr/bin/find", "/usr/bin/xargs", "/usr/bin/comm"] {
+        facts.seen.insert(path.into(), PathState::Something);
+    }
+    assert_eq!(unknown(&facts), ["the programs mount, umount and systemctl are there"]);
+}
+
 #[test]
 fn every_obstacle_says_what_to_do() {
     let mut said = String::new();

@@ -6,9 +6,10 @@ use super::super::{NextStart, PathState, PlanBuilder, PlanInput, distribution};
 use super::current::{self, Start};
 use super::kernels::{Has, Kernel, has, kernels};
 use rubus_boot::chain::Stop;
-use rubus_boot::cmdline_txt::CmdlineTxt;
+use rubus_boot::cmdline_txt::{CmdlineError, CmdlineTxt};
 use rubus_boot::medium::{boot_point_on_demand, mounted_on_demand, start_medium};
 use rubus_boot::model::{Kernels, Model};
+use rubus_change::plan::TextFile;
 use rubus_vocabulary::machine::{BlockKind, Machine, Mount, Setting};
 use rubus_vocabulary::units::bytes_iec;
 
@@ -21,9 +22,56 @@ const MIN_AVAILABLE_BYTES: u64 = 64 * MIB;
 /// What an initial RAM filesystem with the drivers of all disks may take, beside the one that is kept.
 pub(crate) const INITRAMFS_BYTES: u64 = 40 * MIB;
 
+/// Where a copy of the root alone would lack what makes its initial RAM filesystem.
+const NEEDED: [&str; 12] = [
+    "/bin",
+    "/etc",
+    "/lib",
+    "/lib/modules",
+    "/sbin",
+    "/usr",
+    "/usr/bin",
+    "/usr/lib",
+    "/usr/lib/modules",
+    "/usr/sbin",
+    "/usr/share",
+    "/var",
+];
+
+/// What to do on boards that other loaders start.
+const OTHER_BOARD: &str = "this board does not start from config.txt and cmdline.txt, which this recipe changes; install the system on \
+    the other disk with the means of its makers";
+
 /// What to look at for these checks, besides the boot partition and the kernels.
 pub(crate) fn paths() -> Vec<PathBuf> {
     vec!["/proc/*/comm".into(), current::FSTAB.into()]
+}
+
+/// Files with the kernel's command line: the name, what is in the file, and what will be.
+pub(crate) type CommandLines<'a> = Vec<(String, &'a TextFile, String)>;
+
+/// The command lines, each as `changed` makes it; a check fails where one would be too long.
+pub(crate) fn command_lines<'a>(
+    start: &Start<'a>,
+    draft: &mut PlanBuilder,
+    mut changed: impl FnMut(&str) -> Result<String, CmdlineError>,
+) -> Option<CommandLines<'a>> {
+    let mut lines = Vec::new();
+    for (name, file) in &start.cmdlines {
+        match changed(&file.text) {
+            Ok(text) => lines.push((name.clone(), *file, text)),
+            Err(error) => {
+                draft.check(
+                    "the kernel's command line has room",
+                    false,
+                    format!("{name}: {error}"),
+                    "take words out of it that you do not need",
+                );
+                return None;
+            }
+        }
+    }
+    Some(lines)
 }
 
 /// The running system and how it starts.
@@ -45,6 +93,7 @@ pub(crate) fn system<'a>(situation: &PlanInput<'a>, draft: &mut PlanBuilder) -> 
         &own_disk(machine, root),
     );
     stacked(machine, draft);
+    in_one(machine, draft);
     let boot = current::boot(machine);
     draft.check(
         "the boot partition is mounted",
@@ -70,7 +119,12 @@ pub(crate) fn system<'a>(situation: &PlanInput<'a>, draft: &mut PlanBuilder) -> 
         "how the board starts is known",
         start.is_ok(),
         found,
-        "mount the boot partition that the firmware reads (`rubus boot` says which): the recipe changes its config.txt and cmdline.txt",
+        // An EFI system partition is FAT, too.
+        if Model::of(&machine.board).kernels == Kernels::Named {
+            OTHER_BOARD
+        } else {
+            "mount the boot partition that the firmware reads (`rubus boot` says which): the recipe changes its config.txt and cmdline.txt"
+        },
     );
     if let Ok(start) = &start {
         own_boot_files(start, draft);
@@ -157,9 +211,7 @@ fn boot_mounted(machine: &Machine) -> String {
         return remedy;
     }
     if Model::of(&machine.board).kernels == Kernels::Named {
-        return "this board does not start from config.txt and cmdline.txt, which this recipe changes; install the system \
-                on the other disk with the means of its makers"
-            .into();
+        return OTHER_BOARD.into();
     }
     if distribution::is_debian(machine) {
             "mount it (mount /boot/firmware); the recipe is for boards that start from config.txt and cmdline.txt"
@@ -268,6 +320,24 @@ fn switched_by_others(start: &Start<'_>) -> Option<String> {
         "config.txt loads the files below {} (os_prefix), which updates of the kernel do not reach",
         start.point.join(directory).display()
     ))
+}
+
+/// Only the root is copied; in the copy, its own programs make the initial RAM filesystem, below `/var/tmp`.
+fn in_one(machine: &Machine, draft: &mut PlanBuilder) {
+    let mounts = machine.mounts.iter().map(|mount| mount.point.as_str());
+    let mut apart: Vec<&str> = mounts.filter(|point| NEEDED.contains(point)).collect();
+    apart.sort_unstable();
+    apart.dedup();
+    if !apart.is_empty() {
+        let apart = apart.join(", ");
+        draft.check(
+            "programs, settings and state are on the root",
+            false,
+            format!("another filesystem is mounted at {apart}: it is no part of the copy"),
+            "copy what is mounted there to the root itself and take its line out of /etc/fstab, then plan again; or install the system \
+             afresh on the other disk",
+        );
+    }
 }
 
 /// A root on a device mapper or an array is not moved: the copy of an encrypted one would lie there in plain text, and the

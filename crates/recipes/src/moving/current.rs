@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::super::disks::volumes;
 use super::super::{Found, PathState, PlanInput};
 use super::table::is_counted;
 use rubus_boot::chain::UNTRIED_SET_STATE;
@@ -15,7 +14,7 @@ use rubus_boot::volume::{Name, NamedVolume};
 use rubus_change::plan::TextFile;
 use rubus_change::plan::volume::{FilesystemKind, Volume};
 use rubus_machine::not_copied::swap_file_bytes;
-use rubus_vocabulary::machine::{BlockDevice, Machine, Mount};
+use rubus_vocabulary::machine::{BlockDevice, Machine, Mount, Origin};
 
 /// Where boot partitions are mounted: today, and by older systems.
 const BOOT_POINTS: [&str; 2] = ["/boot/firmware", "/boot"];
@@ -196,7 +195,7 @@ impl<'a> Start<'a> {
         }
         let running = root(situation.machine)?;
         let device = situation.machine.device(running.device.as_deref()?)?;
-        let known = volumes(situation.machine);
+        let known = NamedVolume::all_of(situation.machine);
         let own = known.iter().find(|volume| volume.path == format!("/dev/{}", device.name))?;
         let usual = self.paths.iter().filter(|path| path.only_if.is_empty());
         let mut names = usual.map(|path| path.cmdline.as_str());
@@ -381,8 +380,24 @@ fn unread(situation: &PlanInput<'_>, path: &Path) -> Found {
         Some(PathState::Something) => {
             format!("{shown} is no text in UTF-8, or too large for one; save it as UTF-8").into()
         }
+        _ if is_not_captured(situation) => Found {
+            words: format!("{shown} is not in the capture"),
+            is_denied: false,
+            is_not_captured: true,
+        },
         _ => situation.presence(path),
     }
+}
+
+/// Whether a capture holds nothing of the boot partition, which was mounted: that it has no files would be a wrong answer.
+fn is_not_captured(situation: &PlanInput<'_>) -> bool {
+    let machine = situation.machine;
+    let is_captured = matches!(machine.origin, Origin::Capture { .. });
+    let names = match situation.facts.seen.get(&boot_point(machine)) {
+        Some(PathState::Directory(names)) => names.as_slice(),
+        _ => &[],
+    };
+    is_captured && boot(machine).is_some() && names.is_empty()
 }
 
 fn text(sight: &PathState) -> Option<&TextFile> {

@@ -3,7 +3,8 @@
 
 use std::path::Path;
 
-use super::super::{PlanBuilder, PlanInput, disks};
+use super::super::tables::CRYPTTAB;
+use super::super::{PlanBuilder, PlanInput};
 use super::current::{self, Start};
 use rubus_boot::config_txt::ConfigTxt;
 use rubus_boot::fstab::Fstab;
@@ -111,6 +112,7 @@ fn questions(next: &NextStart<'_>, situation: &PlanInput<'_>) -> Vec<Check> {
             are_all_volumes: !is_image,
             firmware_volume: next.firmware_volume,
             fstab: next.fstab,
+            crypttab: situation.text(Path::new(CRYPTTAB)),
             root_modules: &[],
             drivers: &[],
         })
@@ -122,7 +124,7 @@ fn questions(next: &NextStart<'_>, situation: &PlanInput<'_>) -> Vec<Check> {
 /// may not look at it, the table that it is mounted by says it.
 pub(crate) fn staying(situation: &PlanInput<'_>, overwritten: Option<&str>) -> Vec<NamedVolume> {
     let machine = situation.machine;
-    let mut volumes = disks::volumes(machine);
+    let mut volumes = NamedVolume::all_of(machine);
     volumes.retain(|volume| {
         let device = volume.path.strip_prefix("/dev/").unwrap_or_default();
         !overwritten.is_some_and(|disk| rubus_machine::in_use::is_on(machine, device, disk))

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::super::mounting::FSTAB;
 use super::super::{PlanInput, disks};
 use rubus_boot::fstab::{Entry, Fstab};
-use rubus_boot::volume::Name;
+use rubus_boot::volume::{Name, NamedVolume};
 use rubus_machine::not_copied::NotCopied;
 use rubus_vocabulary::machine::{BlockKind, Machine};
 
@@ -53,7 +53,7 @@ fn lasting(path: &str, machine: &Machine) -> Option<String> {
     let partuuid = partuuid.map(|value| format!("PARTUUID={value}"));
     let name = partuuid.or_else(|| uuid.map(|value| format!("UUID={value}")))?;
     // Of two disks with one identifier the kernel's name is the only one that tells them apart.
-    let volumes = disks::volumes(machine);
+    let volumes = NamedVolume::all_of(machine);
     (Name::parse(&name).resolve(&volumes).len() == 1).then_some(name)
 }
 

@@ -13,8 +13,11 @@ fn machine() -> Machine {
     fixture::pi3_with_usb_ssd()
 }
 
+const SYSTEMD: (&str, PathState) = ("/run/systemd/system", PathState::Directory(Vec::new()));
+
 fn given() -> Vec<(&'static str, PathState)> {
     vec![
+        SYSTEMD,
         ("/etc/fstab", text(TABLE)),
         ("/sys/module/nbd", PathState::Directory(vec!["parameters".into()])),
         ("/usr/local/bin/rubus", PathState::Something),
@@ -53,7 +56,13 @@ fn what_is_already_there_is_not_done_again() {
 
 #[test]
 fn what_is_missing_or_taken_is_an_obstacle() {
-    let plan = drawn(&USUAL, &[("/sys/block/nbd0/backend", text("rubus nbd://other/\n"))]);
+    let backend = ("/sys/block/nbd0/backend", text("rubus nbd://other/\n"));
+    let plan = drawn(&USUAL, &[SYSTEMD, backend.clone()]);
+    assert!(
+        obstacles(&drawn(&USUAL, &[backend]))
+            .iter()
+            .any(|found| found.starts_with("systemd starts the services of this machine")),
+    );
     let all = obstacles(&plan);
     let missing = ["the kernel has the NBD driver", "the device is free"];
     assert!(

@@ -93,7 +93,7 @@ pub(super) fn look<'a>(
     fits(situation, &disk, draft);
     let card = current::root(machine)?;
     let card_uuid = card_uuid(situation, card, draft)?;
-    let cmdlines = command_lines(situation, &start, &address, draft)?;
+    let cmdlines = moving::command_lines(&start, draft, |old| cmdline(situation, old, &address))?;
     next_start(situation, &start, &kernels, &cmdlines, &disk, draft);
     Some(Scene {
         is_identified: is_identified(situation, node),
@@ -243,32 +243,6 @@ fn next_start(
         firmware_volume: boot.as_deref(),
     };
     foreseen::check(&next, situation, draft);
-}
-
-type CommandLines<'a> = Vec<(String, &'a TextFile, String)>;
-
-fn command_lines<'a>(
-    situation: &PlanInput<'_>,
-    start: &Start<'a>,
-    address: &str,
-    draft: &mut PlanBuilder,
-) -> Option<CommandLines<'a>> {
-    let mut lines = Vec::new();
-    for (name, file) in &start.cmdlines {
-        match cmdline(situation, &file.text, address) {
-            Ok(text) => lines.push((name.clone(), *file, text)),
-            Err(error) => {
-                draft.check(
-                    "the kernel's command line has room",
-                    false,
-                    format!("{name}: {error}"),
-                    "take words out of it that you do not need",
-                );
-                return None;
-            }
-        }
-    }
-    Some(lines)
 }
 
 #[cfg(test)]

@@ -108,9 +108,7 @@ fn draw_up(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
         return;
     }
     let scene = checks::look(situation, node, draft);
-    for program in ["mkinitramfs", "mkfs.ext4"] {
-        programs::check_one(program, situation, draft);
-    }
+    programs::check_each(&["mkinitramfs", "mkfs.ext4"], situation, draft);
     // With an obstacle there is nothing to promise.
     let Some(scene) = scene.filter(|_| draft.checks.iter().all(|check| check.is_met)) else {
         return;

@@ -166,3 +166,19 @@ fn every_obstacle_says_what_to_do() {
     meet("a bootloader without trials", &usual, &facts);
     insta::assert_snapshot!(all.join("\n\n"));
 }
+
+/// The owner of the board was told to mount a partition that is mounted.
+#[test]
+fn a_capture_without_boot_files_is_no_board_without_them() {
+    let machine = machine();
+    let seen = [(POINT, PathState::Absent), ("/boot/firmware/config.txt", PathState::Absent)];
+    let facts = facts(&RECIPE, &machine, &PLAIN, &seen);
+    let plan = plan(&RECIPE, &machine, &facts, &PLAIN);
+    let mut checks = plan.checks.iter();
+    let check = checks.find(|check| check.what == "how the board starts is known");
+    let check = check.expect("it is checked");
+    assert!(!check.is_met && check.is_unknown, "{check:?}");
+    assert_eq!(check.found, "/boot/firmware/config.txt is not in the capture");
+    let remedy = check.remedy.as_deref().unwrap_or_default();
+    assert!(remedy.starts_with("make the plan on the machine itself"), "{remedy}");
+}

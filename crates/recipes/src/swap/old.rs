@@ -69,7 +69,7 @@ impl<'a> Old<'a> {
     /// What the user should know of the old areas.
     pub(super) fn words(&self, new: &New, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
         let machine = situation.machine;
-        let volumes = disks::volumes(machine);
+        let volumes = NamedVolume::all_of(machine);
         let entries = Fstab::parse(situation.text(Path::new(FSTAB))).swaps();
         for area in &self.given_up {
             let mut managers = machine.swap.managers.iter();

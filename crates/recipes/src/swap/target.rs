@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::super::{
     PathState, PlanBuilder, PlanInput, disks, distribution, identifiers, mounting, programs,
-    swap_managers, tables,
+    swap_managers, tables, units,
 };
 use rubus_boot::fstab::Entry;
 use rubus_change::plan::volume::{
@@ -321,11 +321,10 @@ fn file(path: &str, situation: &PlanInput<'_>, draft: &mut PlanBuilder) -> Optio
         return Some(new);
     }
     check_free(path, size_bytes, mount, situation, draft);
+    mounting::check_covered(Path::new(path), situation, draft);
     if kind == "btrfs" {
         check_btrfs(path, mount, machine, draft);
-        for program in ["chattr", "fallocate"] {
-            programs::check_one(program, situation, draft);
-        }
+        programs::check_each(&["chattr", "fallocate"], situation, draft);
     }
     draft.effort.written_bytes += size_bytes;
     draft.effort.most_s += size_bytes as f64 / 10e6;
@@ -433,7 +432,12 @@ fn zram(situation: &PlanInput<'_>, draft: &mut PlanBuilder) -> Option<New> {
         "a program makes the zram swap at each boot",
         manager.is_some(),
         manager.map_or("none".into(), str::to_string),
-        &distribution::install(machine, &["systemd-zram-generator"]),
+        &match units::system_of_others(machine) {
+            Some(id) => format!(
+                "take to=file:/PATH or to=disk:/dev/PARTITION: the program that this recipe sets up needs systemd, and {id} has none"
+            ),
+            None => distribution::install(machine, &["systemd-zram-generator"]),
+        },
     );
     let manager = manager?;
     let on_now = machine.swap.areas.iter().find(|area| disks::name(&area.path).starts_with("zram"));

@@ -162,6 +162,33 @@ fn zram_that_is_there_stays_and_the_rest_goes() {
 }
 
 #[test]
+fn a_file_below_a_place_that_the_next_start_mounts_is_refused() {
+    let wished = [("to", "file:/mnt/disk/swap"), ("size", "1G")];
+    let refused = |line: &str| {
+        let mut facts = looked(&machine(), &wished);
+        facts.seen.insert(FSTAB.into(), text(&format!("{TABLE}{line}")));
+        let plan = plan(&RECIPE, &machine(), &facts, &wished);
+        plan.checks.iter().any(|check| !check.is_met && check.what.contains("hidden"))
+    };
+    assert!(!refused(""));
+    assert!(refused("UUID=0d0d-1 /mnt/disk ext4 nofail 0 2\n"));
+}
+
+#[test]
+fn a_system_without_systemd_is_not_told_to_install_its_generator() {
+    let remedy = |id: &str| {
+        let mut machine = machine();
+        machine.swap.managers.clear();
+        machine.system.os_ids = vec![id.into()];
+        let plan = drawn(&machine, &[("to", "zram")]);
+        let check = plan.checks.iter().find(|check| check.what.starts_with("a program makes"));
+        check.and_then(|check| check.remedy.clone()).expect("it fails")
+    };
+    assert!(remedy("debian").contains("systemd-zram-generator"), "{}", remedy("debian"));
+    assert!(remedy("alpine").starts_with("take to=file:"), "{}", remedy("alpine"));
+}
+
+#[test]
 fn none_at_all() {
     let mut facts = looked(&with_dphys(), &[("to", "none")]);
     let table = format!("{TABLE}/var/swap none swap sw 0 0\n");

@@ -107,6 +107,7 @@ pub(super) fn draw_up(
         }
         programs::check(&situation, &mut draft);
         lasting::check(&situation, &mut draft);
+        lasting::after_the_start(&situation, recipe.needs_boot, &mut draft);
         let promises = recipe.promises.iter().map(|entry| promise(entry, &chosen));
         let promises = promises.collect::<Result<Vec<_>, Fault>>()?;
         draft.promises.extend(promises);

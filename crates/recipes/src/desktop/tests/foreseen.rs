@@ -168,3 +168,40 @@ fn a_system_that_puts_its_root_together_by_words_of_its_own_is_not_told_to_switc
     assert!(remedy("overlayroot=tmpfs root=PARTUUID=1f3c5a77-02").contains("switch that off"));
     assert!(remedy("imgpart=UUID=1 bootpart=UUID=2").contains("install it afresh"));
 }
+
+#[test]
+fn an_efi_system_partition_is_not_taken_for_a_boot_partition_without_its_files() {
+    let remedy = |is_raspberry_pi: bool| {
+        let mut machine = machine();
+        if !is_raspberry_pi {
+            machine.board.revision = Fact::unknown("no such file", "test");
+            machine.board.compatible = Fact::unknown("no such file", "test");
+        }
+        let mut facts = facts(&machine);
+        facts.seen.insert("/boot/firmware/config.txt".into(), PathState::Absent);
+        let plan = plan_of(&machine, &facts, &[]);
+        let failed = plan.checks.iter().find(|check| check.what == "how the board starts is known");
+        failed.and_then(|check| check.remedy.clone()).expect("it fails")
+    };
+    assert!(remedy(true).starts_with("mount the boot partition"), "{}", remedy(true));
+    assert!(remedy(false).starts_with("this board does not start from config.txt"));
+}
+
+#[test]
+fn programs_on_a_filesystem_of_their_own_are_no_part_of_the_copy() {
+    for (point, is_taken) in [
+        ("/usr", false),
+        ("/var", false),
+        ("/home", true),
+        ("/var/log", true),
+        ("/usr/local", true),
+    ] {
+        let mut machine = machine();
+        let mut other = current::root(&machine).expect("a root").clone();
+        other.point = point.into();
+        machine.mounts.push(other);
+        let plan = plan_of(&machine, &facts(&machine), &[]);
+        let mut unmet = plan.checks.iter().filter(|check| !check.is_met);
+        assert_eq!(!unmet.any(|check| check.found.contains(point)), is_taken, "{point}");
+    }
+}
