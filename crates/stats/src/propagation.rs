@@ -8,6 +8,20 @@ use crate::estimate::Estimate;
 
 /// The outcome of `calculate` with its interval. `calculate` asks for each estimate that it uses, always in the same order.
 pub fn carry(calculate: impl Fn(&mut dyn FnMut(&Estimate) -> f64) -> f64) -> Estimate {
+    let (value, swings) = swings(calculate);
+    let (mut below, mut above) = (0.0, 0.0);
+    for (low, high) in swings {
+        below += (value - low).powi(2);
+        above += (high - value).powi(2);
+    }
+    Estimate::new(value, (value - below.sqrt()).max(0.0), value + above.sqrt())
+}
+
+/// The outcome of `calculate`, and for each estimate that goes in the lowest and the highest outcome while it alone moves
+/// between its ends.
+pub fn swings(
+    calculate: impl Fn(&mut dyn FnMut(&Estimate) -> f64) -> f64,
+) -> (f64, Vec<(f64, f64)>) {
     let mut inputs: Vec<Estimate> = Vec::new();
     let value = calculate(&mut |estimate| {
         if estimate.low < estimate.high && !inputs.contains(estimate) {
@@ -15,19 +29,15 @@ pub fn carry(calculate: impl Fn(&mut dyn FnMut(&Estimate) -> f64) -> f64) -> Est
         }
         estimate.value
     });
-    let (mut below, mut above) = (0.0, 0.0);
-    for input in &inputs {
-        let outcomes = [input.low, input.high].map(|end| {
+    let swing = |input: &Estimate| {
+        let [one, other] = [input.low, input.high].map(|end| {
             calculate(&mut |estimate| {
                 if estimate == input { end } else { estimate.value }
             })
         });
-        let least = outcomes[0].min(outcomes[1]).min(value);
-        let most = outcomes[0].max(outcomes[1]).max(value);
-        below += (value - least).powi(2);
-        above += (most - value).powi(2);
-    }
-    Estimate::new(value, (value - below.sqrt()).max(0.0), value + above.sqrt())
+        (one.min(other).min(value), one.max(other).max(value))
+    };
+    (value, inputs.iter().map(swing).collect())
 }
 
 #[cfg(test)]

@@ -37,34 +37,16 @@ impl Asked {
     /// Of options by their names or aliases, a later one replacing an earlier one. A flag has the
     /// value 1 or none. What cannot be understood is left at fio's default.
     pub fn of<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Asked {
-        let pairs: Vec<(&str, &str)> = pairs
-            .into_iter()
-            .map(|(name, value)| (options::find(name).map_or(name, |option| option.name), value))
-            .collect();
-        let last = |name: &str| {
-            let mut found = pairs.iter().rev();
-            found.find_map(|(other, value)| (*other == name).then_some(*value))
-        };
-        let base = KbBase(if last("kb_base") == Some("1000") { 1000 } else { 1024 });
-        let mut settings = Settings::default();
-        for (name, value) in &pairs {
-            // What this program cannot do, fio has done nevertheless.
-            let _: Result<Taken, String> = settings.take(name, Some(value), base);
-        }
+        let Options { pairs, settings, .. } = Options::of(pairs);
+        let last = |name: &str| last(&pairs, name);
         let rw = last("rw").unwrap_or("read");
-        let discards = rw.contains("trim");
-        if discards {
-            settings.reads = false;
-            settings.writes = rw.contains("trimwrite");
-            settings.is_random = rw.starts_with("rand");
-        }
         let unified = last("unified_rw_reporting");
         // An engine that is not here keeps as many in flight as it was told.
         let is_known = last("ioengine").is_none_or(|engine| engine == settings.engine);
         Asked {
             reads: settings.reads,
             writes: settings.writes,
-            discards,
+            discards: rw.contains("trim"),
             is_random: settings.is_random_in_effect(),
             block_bytes: [0, 1].map(|side| settings.fixed_block(side)),
             depth: if is_known { settings.effective_depth() } else { settings.depth },
@@ -77,6 +59,47 @@ impl Asked {
             verifies: settings.verify.is_some(),
         }
     }
+}
+
+/// The options of one job, a later one replacing an earlier one. What cannot be understood is left at fio's default.
+pub(super) struct Options<'a> {
+    /// By their main names, in their order.
+    pub(super) pairs: Vec<(&'a str, &'a str)>,
+    pub(super) settings: Settings,
+    pub(super) base: KbBase,
+}
+
+impl<'a> Options<'a> {
+    pub(super) fn of(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Options<'a> {
+        let pairs: Vec<(&str, &str)> = pairs
+            .into_iter()
+            .map(|(name, value)| (options::find(name).map_or(name, |option| option.name), value))
+            .collect();
+        let base = KbBase(if last(&pairs, "kb_base") == Some("1000") { 1000 } else { 1024 });
+        let mut settings = Settings::default();
+        for (name, value) in &pairs {
+            // What this program cannot do, fio has done nevertheless.
+            let _: Result<Taken, String> = settings.take(name, Some(value), base);
+        }
+        let rw = last(&pairs, "rw").unwrap_or("read");
+        if rw.contains("trim") {
+            settings.reads = false;
+            settings.writes = !is_of_trims_alone(rw);
+            settings.is_random = rw.starts_with("rand");
+        }
+        Options { pairs, settings, base }
+    }
+}
+
+/// The value of an option that counts.
+pub(super) fn last<'a>(pairs: &[(&'a str, &'a str)], name: &str) -> Option<&'a str> {
+    let mut found = pairs.iter().rev();
+    found.find_map(|(other, value)| (*other == name).then_some(*value))
+}
+
+/// Whether a job discards and does nothing else, by its `rw`.
+pub(super) fn is_of_trims_alone(rw: &str) -> bool {
+    rw.contains("trim") && !rw.contains("trimwrite")
 }
 
 fn sync(settings: &Settings, stated: Option<&str>) -> WriteSync {

@@ -12,6 +12,7 @@ pub mod options;
 pub mod plan;
 pub mod problem;
 mod settings;
+mod spelled;
 pub mod stated;
 pub mod text;
 pub mod value;

@@ -588,7 +588,7 @@ fn flush(text: &str, base: KbBase, metadata_too: bool) -> Result<Option<FlushEve
 }
 
 /// Ranges of sizes for reads and for writes, which may also be separated by a slash.
-fn ranges(text: &str, base: KbBase) -> Result<[Option<(u32, u32)>; 2], String> {
+pub(super) fn ranges(text: &str, base: KbBase) -> Result<[Option<(u32, u32)>; 2], String> {
     per_direction(&text.replace('/', ","), |part| {
         let (low, high) = value::range(part, base)?;
         let most = 1 << 30;

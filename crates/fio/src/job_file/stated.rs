@@ -5,7 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use super::asked::{Options, last};
 use super::options::{self, FioOption, Support};
+use super::settings::Settings;
+use super::spelled::spelled;
 
 /// Options that hold a job back: its rate is what was asked for (fio's manual, "I/O rate", "I/O latency", "flow").
 pub const PACE: [&str; 9] = [
@@ -82,15 +85,27 @@ const DEFAULTS: [(&str, &str); 11] = [
     ("zonemode", "none"),
 ];
 
-/// What options ask for, by their main names, a later one replacing an earlier one. What happens anyway is left out.
+/// Options that do something for random operations alone.
+const OF_RANDOM: [&str; 4] = ["ba", "norandommap", "percentage_random", "random_distribution"];
+/// Options that do something beside one of others alone.
+const BESIDE: [(&str, &[&str]); 5] = [
+    ("do_verify", &["verify", "verify_pattern"]),
+    ("rate_process", &["rate", "rate_iops"]),
+    ("thinktime_blocks", &["thinktime"]),
+    ("thinktime_iotime", &["thinktime"]),
+    ("thinktime_spin", &["thinktime"]),
+];
+
+/// What options ask for, by their main names and in one spelling, a later one replacing an earlier one. What happens
+/// anyway is left out.
 pub fn stated<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> BTreeMap<String, String> {
+    let Options { pairs, settings, base } = Options::of(pairs);
+    let rw = last(&pairs, "rw").unwrap_or("read");
     let mut stated = BTreeMap::new();
-    let mut is_mix = false;
     for (name, value) in pairs {
         let Some(option) = options::find(name) else { continue };
-        let value = value.trim().to_ascii_lowercase();
+        let value = value.trim();
         match option.name {
-            "rw" => is_mix = ["rw", "randrw", "readwrite"].iter().any(|mix| value.starts_with(mix)),
             // What is not written is read.
             "rwmixwrite" => {
                 let writes = value.parse::<u8>().ok();
@@ -100,14 +115,29 @@ pub fn stated<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> BTreeM
             }
             name if changes_work(option) => {
                 // A flag has the value 1 or none.
-                let value = if value.is_empty() { "1".to_string() } else { value };
+                let value = if value.is_empty() { "1" } else { value };
+                let value = spelled(name, value, &settings, rw, base);
                 stated.insert(name.to_string(), value);
             }
             _ => {}
         }
     }
-    stated.retain(|name, value| (is_mix || name != "rwmixread") && !is_default(name, value));
+    stated.retain(|name, value| is_heeded(name, &settings) && !is_default(name, value));
+    for (name, others) in BESIDE {
+        if !others.iter().any(|other| stated.contains_key(*other)) {
+            stated.remove(name);
+        }
+    }
     stated
+}
+
+/// Whether the option does something in such a job.
+fn is_heeded(name: &str, job: &Settings) -> bool {
+    match name {
+        "rwmixread" => job.reads && job.writes,
+        "offset_increment" => job.copies > 1,
+        name => job.is_random || !OF_RANDOM.contains(&name),
+    }
 }
 
 /// The same of a run of this program, which does what is done here and nothing else.
@@ -130,8 +160,11 @@ fn changes_work(option: FioOption) -> bool {
 }
 
 fn is_default(name: &str, value: &str) -> bool {
+    let is_off = value == "none"
+        && options::find(name)
+            .is_some_and(|option| matches!(option.support, Support::NotDoneUnlessOff(_)));
     let default = DEFAULTS.iter().find(|(known, _)| *known == name);
-    value == default.map_or("0", |(_, value)| *value)
+    is_off || value == default.map_or("0", |(_, value)| *value)
 }
 
 #[cfg(test)]
@@ -172,6 +205,43 @@ mod tests {
     }
 
     #[test]
+    fn what_does_nothing_in_such_a_job_is_not_told() {
+        let alone = [
+            ("rw", "read"),
+            ("norandommap", "1"),
+            ("random_distribution", "zipf"),
+            ("offset_increment", "1g"),
+            ("thinktime_blocks", "8"),
+            ("thinktime", "0us"),
+            ("rate_process", "poisson"),
+            ("rate", "0,0"),
+            ("ba", "8k"),
+            ("bsrange", "4k-4k"),
+            ("write_hint", "none"),
+        ];
+        assert_eq!(words(&alone), "");
+        let beside = [
+            ("rw", "randread"),
+            ("numjobs", "2"),
+            ("offset_increment", "1024m"),
+            ("thinktime", "5000"),
+            ("thinktime_blocks", "8"),
+            ("norandommap", ""),
+        ];
+        let told = "norandommap=1 offset_increment=1g thinktime=5ms thinktime_blocks=8";
+        assert_eq!(words(&beside), told);
+    }
+
+    #[test]
+    fn a_unit_is_that_of_the_job() {
+        let binary = words(&[("rw", "read"), ("rate", "10m")]);
+        let decimal = words(&[("kb_base", "1000"), ("rw", "read"), ("rate", "10mib")]);
+        assert_eq!((binary.as_str(), binary == decimal), ("rate=10m", true));
+        let other = words(&[("kb_base", "1000"), ("rw", "read"), ("rate", "10m")]);
+        assert_eq!(other, "rate=10000000");
+    }
+
+    #[test]
     fn a_run_of_ours_does_only_what_is_done() {
         let pairs = [("rw", "randread"), ("random_distribution", "zipf:1.2"), ("hipri", "1")];
         let here: Vec<String> = stated_here(pairs).into_keys().collect();
@@ -181,7 +251,10 @@ mod tests {
 
     #[test]
     fn every_name_here_is_a_main_name_of_an_option() {
-        let listed = SHOWN_ELSEWHERE.into_iter().chain(PACE);
+        let beside = BESIDE
+            .into_iter()
+            .flat_map(|(name, others)| std::iter::once(name).chain(others.iter().copied()));
+        let listed = SHOWN_ELSEWHERE.into_iter().chain(PACE).chain(OF_RANDOM).chain(beside);
         for name in listed.chain(DEFAULTS.map(|(name, _)| name)) {
             assert_eq!(options::find(name).map(|option| option.name), Some(name), "{name}");
         }

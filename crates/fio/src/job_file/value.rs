@@ -4,7 +4,7 @@
 
 use rubus_vocabulary::spec::{BytePattern, Sizes};
 
-/// What `k` means: 1024 (fio's default) or 1000; `ki` is the other one.
+/// What `k`, `kb` and `ki` mean: 1024 (fio's default) or 1000; `kib` is the other one (fio's `parse.c`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KbBase(pub u64);
 
@@ -140,13 +140,12 @@ impl Expression<'_> {
         let length = self.rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(self.rest.len());
         let (unit, rest) = self.rest.split_at(length);
         let unit = unit.to_ascii_lowercase();
-        let unit = unit.strip_suffix('b').unwrap_or(&unit);
-        let (prefix, base) = match unit.strip_suffix('i') {
+        let (prefix, base) = match unit.strip_suffix("ib") {
             Some(prefix) => (prefix, if self.base.0 == 1024 { 1000 } else { 1024 }),
-            None => (unit, self.base.0),
+            None => (unit.strip_suffix(['b', 'i']).unwrap_or(&unit), self.base.0),
         };
         let power = match prefix {
-            "" if unit.is_empty() => 0,
+            "" if unit.is_empty() || unit == "b" => 0,
             "k" => 1,
             "m" => 2,
             "g" => 3,
@@ -263,7 +262,8 @@ pub fn range(text: &str, base: KbBase) -> Result<(u64, u64), String> {
     Ok((low.min(high), low.max(high)))
 }
 
-/// Sizes with their shares: `4k/10:64k/50:32k/40`. Those without a share divide what is left.
+/// Sizes with their shares: `4k/10:64k/50:32k/40`. Those without a share, or with 0, divide what is left. Where none does,
+/// it goes to the largest share, of equal ones to the last.
 pub fn split(text: &str, base: KbBase) -> Result<Sizes, String> {
     let mut parts = Vec::new();
     for part in text.split(':') {
@@ -272,12 +272,12 @@ pub fn split(text: &str, base: KbBase) -> Result<Sizes, String> {
             Some((size, share)) if share.trim().is_empty() => (size, None),
             Some((size, share)) => (size, Some(small(share.trim_end_matches('%'), base, 100)?)),
         };
-        parts.push((block(size, base)?, share));
+        parts.push((block(size, base)?, share.filter(|share| *share > 0)));
     }
     let given: u32 = parts.iter().filter_map(|(_, share)| *share).sum();
     let open = parts.iter().filter(|(_, share)| share.is_none()).count() as u32;
-    if given > 100 || (open == 0 && given != 100) {
-        return Err(format!("the shares of '{text}' add up to {given} % instead of 100 %"));
+    if given > 100 {
+        return Err(format!("the shares of '{text}' add up to {given} %, more than 100 %"));
     }
     let left = 100 - given;
     let mut opened = 0;
@@ -289,7 +289,14 @@ pub fn split(text: &str, base: KbBase) -> Result<Sizes, String> {
         });
         (size, share as u8)
     });
-    Ok(Sizes::Split(sizes.filter(|(_, share)| *share > 0).collect()))
+    let mut sizes: Vec<(u32, u8)> = sizes.collect();
+    if open == 0
+        && let Some((_, largest)) = sizes.iter_mut().max_by_key(|(_, share)| *share)
+    {
+        *largest += left as u8;
+    }
+    sizes.retain(|(_, share)| *share > 0);
+    Ok(Sizes::Split(sizes))
 }
 
 /// A pattern of bytes: `0xdeadbeef` in the order of its digits, `"text"`, or a decimal number with its
@@ -348,14 +355,21 @@ mod tests {
         for text in ["4096", "4096b", "4k", "4K", "4kb", "4KB", "0x1000", "(1+3)*1k", "8k/2"] {
             assert_eq!(int(text, KB), Ok(4096), "{text}");
         }
-        for text in ["4ki", "4kib", "4KiB"] {
+        for text in ["4kib", "4KiB"] {
             assert_eq!(int(text, KB), Ok(4000), "{text}");
             assert_eq!(int(text, KbBase(1000)), Ok(4096), "{text}");
+        }
+        // Without its last letter it is no other unit than `k`, though Kubernetes writes sizes so.
+        for text in ["4ki", "4Ki"] {
+            assert_eq!(int(text, KB), Ok(4096), "{text}");
+            assert_eq!(int(text, KbBase(1000)), Ok(4000), "{text}");
         }
         assert_eq!(int("1m", KbBase(1000)), Ok(1_000_000));
         assert_eq!(int("1.5g", KB), Ok(3 << 29));
         assert_eq!(signed("-8k", KB), Ok(-8192));
-        for bad in ["", "k", "4x", "-1", "1+", "(1", "1/0", "99999999999999t", "4k4"] {
+        for bad in
+            ["", "k", "4x", "4i", "4kbi", "4kbb", "-1", "1+", "(1", "1/0", "99999999999999t", "4k4"]
+        {
             assert!(int(bad, KB).is_err(), "{bad}");
         }
     }
@@ -391,7 +405,13 @@ mod tests {
             sizes("4k/50:8k/:16k"),
             Ok(Sizes::Split(vec![(4096, 50), (8192, 25), (16384, 25)]))
         );
-        assert!(sizes("4k/50").is_err());
+        let split =
+            |parts: &[(u32, u8)]| -> Result<Sizes, String> { Ok(Sizes::Split(parts.to_vec())) };
+        assert_eq!(sizes("4k/0:8k/50"), split(&[(4096, 50), (8192, 50)]));
+        assert_eq!(sizes("4k/0:8k/100"), split(&[(8192, 100)]));
+        assert_eq!(sizes("4k/1"), split(&[(4096, 100)]));
+        assert_eq!(sizes("4k/20:8k/10"), split(&[(4096, 90), (8192, 10)]));
+        assert_eq!(sizes("4k/30:8k/30"), split(&[(4096, 30), (8192, 70)]));
         assert!(sizes("4k/90:8k/20").is_err());
         assert!(sizes("0/100").is_err());
     }

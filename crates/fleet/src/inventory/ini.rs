@@ -1,8 +1,13 @@
 //! Ansible's inventory in INI form.
 
+use std::collections::BTreeSet;
+
 use super::ansible::Listed;
 use super::range::with_port;
 use super::{expand, words};
+
+/// Slips of one kind that are noted.
+const MAX_NOTED: usize = 5;
 
 /// What the lines of a section are.
 enum Section {
@@ -19,6 +24,8 @@ pub fn read(text: &str) -> Result<Listed, String> {
     }
     let mut listed = Listed::default();
     let mut section = Section::Hosts("ungrouped".into());
+    let mut headings = BTreeSet::from(["all".to_string(), "ungrouped".to_string()]);
+    let mut mentioned: Vec<(usize, String)> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with(['#', ';']) {
@@ -27,6 +34,12 @@ pub fn read(text: &str) -> Result<Listed, String> {
         let of_line = |error: String| format!("line {}: {error}", index + 1);
         if let Some(name) = heading(line) {
             section = begin(&mut listed, name).map_err(of_line)?;
+            match &section {
+                Section::Hosts(group) | Section::Children(group) => {
+                    headings.insert(group.clone());
+                }
+                Section::Vars(group) => mentioned.push((index + 1, group.clone())),
+            }
             continue;
         }
         match &section {
@@ -36,9 +49,16 @@ pub fn read(text: &str) -> Result<Listed, String> {
                 let words = words::split(line).map_err(of_line)?;
                 let child = words.first().map(String::as_str).unwrap_or_default();
                 listed.child(group, child);
+                mentioned.push((index + 1, child.to_string()));
             }
         }
     }
+    // Ansible refuses them: what is meant for a group with a slip in its name reaches no host.
+    let unknown = mentioned.into_iter().filter(|(_, group)| !headings.contains(group));
+    listed.notes.extend(unknown.take(MAX_NOTED).map(|(line, group)| {
+        let group = group.escape_debug();
+        format!("line {line} names the group {group}, which has no section and no hosts")
+    }));
     Ok(listed)
 }
 
@@ -98,4 +118,26 @@ fn variable(listed: &mut Listed, group: &str, line: &str) -> Result<(), String> 
     let (key, value) =
         line.split_once('=').ok_or_else(|| format!("'{line}' is not of the form KEY=VALUE"))?;
     listed.set_of_group(group, key.trim(), &words::value(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_that_only_variables_or_parents_name_is_noted() {
+        let notes = |text: &str| read(text).unwrap().notes;
+        let slips =
+            "[workers]\npi1\n[shelf:children]\nworkers\nwrkers\n[workes:vars]\nansible_user=pi\n";
+        assert_eq!(
+            notes(slips),
+            [
+                "line 5 names the group wrkers, which has no section and no hosts",
+                "line 6 names the group workes, which has no section and no hosts",
+            ]
+        );
+        let sound =
+            "[b:vars]\nx=1\n[a:children]\nb\n[b]\npi1\n[all:vars]\nx=1\n[ungrouped:vars]\nx=2\n";
+        assert_eq!(notes(sound), [""; 0]);
+    }
 }

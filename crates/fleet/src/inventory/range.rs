@@ -34,7 +34,7 @@ fn outside_brackets(name: &str) -> String {
 /// such as an IPv6 address, stay.
 ///
 /// # Errors
-/// When a range runs backwards or has too many members.
+/// When a range runs backwards, has a step that is none, or has too many members.
 pub fn expand(pattern: &str) -> Result<Vec<String>, String> {
     let mut names = vec![String::new()];
     let mut rest = pattern;
@@ -73,12 +73,26 @@ fn members(inside: &str) -> Result<Option<Vec<String>>, String> {
     };
     // An omitted beginning is 0.
     let first = if first.is_empty() { "0" } else { first };
-    let Ok(step @ 1..) = step.parse::<usize>() else {
-        return Ok(None);
-    };
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let backwards = || format!("the range [{inside}] runs backwards");
-    if is_number(first) && is_number(last) {
+    // Lower case comes before upper case, as in Python's string.ascii_letters.
+    let letters: Vec<char> = ('a'..='z').chain('A'..='Z').collect();
+    let letter = |text: &str| {
+        let mut of_text = text.chars();
+        let only = of_text.next().filter(|_| of_text.as_str().is_empty())?;
+        letters.iter().position(|letter| *letter == only)
+    };
+    let is_of_numbers = is_number(first) && is_number(last);
+    let of_letters = letter(first).zip(letter(last));
+    if !is_of_numbers && of_letters.is_none() {
+        return Ok(None);
+    }
+    let Ok(step @ 1..) = step.parse::<usize>() else {
+        return Err(format!(
+            "the range [{inside}] has the step '{step}', which is no whole number from 1 on"
+        ));
+    };
+    if is_of_numbers {
         let numbers = first.parse::<usize>().ok().zip(last.parse::<usize>().ok());
         let (from, to) = numbers.ok_or_else(|| format!("the range [{inside}] is too large"))?;
         if to < from {
@@ -99,14 +113,7 @@ fn members(inside: &str) -> Result<Option<Vec<String>>, String> {
         let all = (from..=to).step_by(step);
         return Ok(Some(all.map(|number| format!("{number:0width$}")).collect()));
     }
-    // Lower case comes before upper case, as in Python's string.ascii_letters.
-    let letters: Vec<char> = ('a'..='z').chain('A'..='Z').collect();
-    let letter = |text: &str| {
-        let mut of_text = text.chars();
-        let only = of_text.next().filter(|_| of_text.as_str().is_empty())?;
-        letters.iter().position(|letter| *letter == only)
-    };
-    let Some((from, to)) = letter(first).zip(letter(last)) else {
+    let Some((from, to)) = of_letters else {
         return Ok(None);
     };
     if to < from {
@@ -157,6 +164,9 @@ mod tests {
     fn a_slip_is_no_million_of_boards() {
         for wrong in ["pi[20:1]", "pi[z:a]", "pi[08:100]", "pi[1:99999999]", "a[1:200]b[1:200]"] {
             assert!(expand(wrong).is_err(), "{wrong}");
+        }
+        for wrong in ["pi[9:1:-2]", "pi[1:9:0]", "pi[1:9:x]", "pi[a:e:]", "pi[1:9: 2]"] {
+            assert!(expand(wrong).unwrap_err().contains("has the step"), "{wrong}");
         }
     }
 

@@ -401,6 +401,22 @@ proptest::proptest! {
 }
 
 #[test]
+fn whole_numbers_of_yaml_are_those_of_ansible() {
+    let text = "all:\n  vars: {base: 02000}\n  hosts:\n    a: {ansible_port: 0022}\n    b: {ansible_port: '0022'}\n    \
+                c: {ansible_port: !!str 0022}\n    d: {ansible_port: 22_00, ansible_user: 1:30:00}\n    \
+                e: {ansible_port: '{{ base }}'}\n    0010:\n";
+    let expected = [
+        "a = a Port=18",
+        "b = b Port=22",
+        "c = c Port=22",
+        "d = 5400@d Port=2200",
+        "e = e Port=1024",
+        "0010 = 0010",
+    ];
+    assert_eq!(boards("a.yml", text), expected);
+}
+
+#[test]
 fn a_name_that_breaks_lines_is_refused() {
     for text in [
         "all:\n  hosts:\n    \"h1\\nrubus: ok\": {ansible_host: 10.0.0.1}\n",

@@ -1,6 +1,7 @@
 //! Ansible's inventory in YAML form (JSON is YAML too).
 
 mod list;
+mod whole;
 
 use std::collections::BTreeMap;
 
@@ -36,6 +37,8 @@ enum Node {
     Text(String),
     /// A word that YAML 1.1 takes for a truth value: "yes".
     Truth(bool, String),
+    /// A word that YAML 1.1 takes for a whole number, in decimal, and as it is written: "18", "0022".
+    Whole(String, String),
     Map(Vec<(String, Node)>),
     List(Vec<Node>),
     Other,
@@ -166,7 +169,7 @@ fn set_of_host(listed: &mut Listed, host: &str, variables: &Node) -> Result<(), 
         Node::Null | Node::Truth(false, _) => return Ok(()),
         Node::Text(text) if text.is_empty() => return Ok(()),
         Node::List(items) if items.is_empty() => return Ok(()),
-        Node::Text(_) | Node::Truth(true, _) | Node::List(_) | Node::Other => {
+        Node::Text(_) | Node::Truth(true, _) | Node::Whole(..) | Node::List(_) | Node::Other => {
             return Err(format!(
                 "what stands behind the host {host} is no mapping of variables\nWrite each of them on a line of its own \
                  below the host, such as ansible_host: 10.0.0.7"
@@ -236,13 +239,16 @@ impl Loader {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 let is_null = style == ScalarStyle::Plain && ["", "~", "null"].contains(&&*text);
-                let is_plain = style == ScalarStyle::Plain;
+                let is_typed = |tag: &Tag| ["int", "bool"].contains(&tag.suffix.as_str());
+                let is_plain = style == ScalarStyle::Plain && tag.as_deref().is_none_or(is_typed);
                 let node = if !is_readable(tag.as_deref()) {
                     Node::Other
                 } else if is_null {
                     Node::Null
                 } else if let Some(truth) = truth(&text).filter(|_| is_plain) {
                     Node::Truth(truth, text.into_owned())
+                } else if let Some(number) = whole::decimal(&text).filter(|_| is_plain) {
+                    Node::Whole(number, text.into_owned())
                 } else {
                     Node::Text(text.into_owned())
                 };
@@ -308,7 +314,11 @@ impl Loader {
                             }
                         }
                     }
-                    Node::Null | Node::Text(_) | Node::Truth(..) | Node::Other => {}
+                    Node::Null
+                    | Node::Text(_)
+                    | Node::Truth(..)
+                    | Node::Whole(..)
+                    | Node::Other => {}
                 },
                 Some(key) => entries.push((key, node)),
             },
@@ -342,16 +352,19 @@ impl Node {
     fn variable(&self) -> Option<&str> {
         match self {
             Node::Null => Some(""),
-            Node::Text(_) | Node::Truth(..) | Node::Map(_) | Node::List(_) | Node::Other => {
-                self.text()
-            }
+            Node::Text(_)
+            | Node::Truth(..)
+            | Node::Whole(..)
+            | Node::Map(_)
+            | Node::List(_)
+            | Node::Other => self.text(),
         }
     }
 
-    /// A value as Ansible fills it in: a truth value as Python writes it.
+    /// A value as Ansible fills it in: a truth value and a number as Python writes them.
     fn text(&self) -> Option<&str> {
         match self {
-            Node::Text(text) => Some(text),
+            Node::Text(text) | Node::Whole(text, _) => Some(text),
             Node::Truth(true, _) => Some("True"),
             Node::Truth(false, _) => Some("False"),
             Node::Map(entries) => match &entries[..] {
@@ -369,13 +382,13 @@ fn size(node: &Node) -> usize {
     match node {
         Node::Map(entries) => 1 + entries.iter().map(|(_, node)| size(node)).sum::<usize>(),
         Node::List(items) => 1 + items.iter().map(size).sum::<usize>(),
-        Node::Null | Node::Text(_) | Node::Truth(..) | Node::Other => 1,
+        Node::Null | Node::Text(_) | Node::Truth(..) | Node::Whole(..) | Node::Other => 1,
     }
 }
 
 fn key_of(node: Node) -> Result<String, String> {
     match node {
-        Node::Text(key) | Node::Truth(_, key) => Ok(key),
+        Node::Text(key) | Node::Truth(_, key) | Node::Whole(_, key) => Ok(key),
         _ => Err("a key that is no text".into()),
     }
 }

@@ -14,6 +14,7 @@ pub mod latency;
 mod matching;
 mod modes;
 mod next;
+mod stages;
 mod stated;
 pub mod subject;
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use rubus_vocabulary::next_step::NextStep;
 
 use super::subject::Source;
-use super::{Comparison, Word};
+use super::{Comparison, Row, Word};
 
 /// The kind of a doubt that explains nothing: what was not looked at may have been calm.
 const NOT_WATCHED: &str = "not_watched";
@@ -84,9 +84,32 @@ fn about_slower(comparison: &Comparison, place: usize) -> NextStep {
     });
     match known {
         Some(known) => NextStep::by_hand(&format!("look first at what differs: {known}")),
-        None => {
-            let words = "nothing that is known differs: the findings say what slows a disk";
-            NextStep::command(&["rubus", "survey"], words)
-        }
+        None => match remark_of_slower(comparison, place) {
+            Some(remark) => NextStep::by_hand(&format!("measure the same job in both: {remark}")),
+            None => {
+                let words = "nothing that is known differs: the findings say what slows a disk";
+                NextStep::command(&["rubus", "survey"], words)
+            }
+        },
     }
+}
+
+/// In what a job that became slower is not quite the job of the baseline.
+fn remark_of_slower(comparison: &Comparison, place: usize) -> Option<&str> {
+    let is_slower = |row: &&Row| {
+        let mut measures = [&row.throughput, &row.p50_ns, &row.p99_ns].into_iter();
+        measures.any(|measure| {
+            let ratio = measure.ratios.get(place).and_then(Option::as_ref);
+            ratio.is_some_and(|ratio| ratio.word == Word::Slower)
+        })
+    };
+    // With more subjects than two, a remark may be about another one.
+    if comparison.subjects.len() != 2 {
+        return None;
+    }
+    // What is known of one alone explains nothing.
+    let explains =
+        |remark: &&String| !remark.ends_with("known of one only") && !remark.starts_with("no rate");
+    let slower = comparison.rows.iter().filter(is_slower);
+    slower.flat_map(|row| &row.remarks).find(explains).map(String::as_str)
 }

@@ -86,6 +86,12 @@ mod tests {
             assert_eq!(remarks(&json!({option: value}), &free), [given]);
             assert_eq!(remarks(&json!({option: value}), &json!({option: value})), [""; 0]);
         }
+        let (one, other) = (
+            json!({"rate": "10m", "offset": "1g"}),
+            json!({"rate": "10240k,0", "offset": "1024m"}),
+        );
+        assert_eq!(remarks(&one, &other), [""; 0], "another spelling");
+        assert_eq!(remarks(&json!({"ba": "4096", "thinktime_blocks": "8"}), &free), [""; 0]);
         let mix = |share: &str| json!({"rw": "randrw", "rwmixread": share});
         let words = "other options were given: rwmixread=90 against rwmixread=70";
         assert_eq!(remarks(&mix("90"), &mix("70")), [words]);

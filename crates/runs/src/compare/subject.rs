@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use super::modes::{self, Modes};
+use super::stages::{Start, stages};
 use super::{facts, latency};
 use rubus_fio::job_file::Asked;
 use rubus_fio::job_file::stated::stated_here;
@@ -165,17 +166,23 @@ fn is_shared(run: &Run, result: &JobResult) -> bool {
     is_bystander || others.any(is_half)
 }
 
-/// Of each job of a job file, how many others of its group have results: they ran at the same time.
+/// Of each job of a job file, how many others that began with it have results: they ran at the same time.
 fn beside(run: &Run) -> BTreeMap<&str, u32> {
-    let jobs = run.job_file.iter().flat_map(|file| &file.jobs);
-    let groups: BTreeMap<&str, u32> = jobs.map(|job| (job.name.as_str(), job.group)).collect();
+    let jobs = || run.job_file.iter().flat_map(|file| &file.jobs);
+    let global = run.job_file.iter().flat_map(|file| &file.global_options);
+    let stages = stages(jobs().map(|job| {
+        let all = global.clone().chain(&job.options);
+        Start::of(job.group.into(), all.map(|(name, value)| (name.as_str(), value.as_str())))
+    }));
+    let stages: BTreeMap<&str, u64> =
+        jobs().zip(stages).filter_map(|(job, stage)| Some((job.name.as_str(), stage?))).collect();
     let done: BTreeSet<&str> = run.results.iter().map(|result| result.job.as_str()).collect();
-    let mut sizes: BTreeMap<u32, u32> = BTreeMap::new();
-    for group in done.iter().filter_map(|name| groups.get(name)) {
-        *sizes.entry(*group).or_default() += 1;
+    let mut sizes: BTreeMap<u64, u32> = BTreeMap::new();
+    for stage in done.iter().filter_map(|name| stages.get(name)) {
+        *sizes.entry(*stage).or_default() += 1;
     }
-    let others = |group: &u32| sizes.get(group)?.checked_sub(1);
-    done.into_iter().filter_map(|name| Some((name, others(groups.get(name)?)?))).collect()
+    let others = |stage: &u64| sizes.get(stage)?.checked_sub(1);
+    done.into_iter().filter_map(|name| Some((name, others(stages.get(name)?)?))).collect()
 }
 
 /// The jobs of a suite run one after the other, unless they are of several targets.

@@ -31,7 +31,7 @@ fn add_group(listed: &mut Listed, name: &str, group: &Node) -> Result<(), String
     let parts = match group {
         Node::Map(parts) => parts,
         Node::Null => return Ok(()),
-        Node::Text(_) | Node::Truth(..) | Node::List(_) | Node::Other => {
+        Node::Text(_) | Node::Truth(..) | Node::Whole(..) | Node::List(_) | Node::Other => {
             return Err(format!(
                 "the group {name} is neither a list of hosts nor a mapping of hosts, vars and children"
             ));
@@ -80,7 +80,7 @@ fn add_hosts(listed: &mut Listed, group: &str, hosts: &[Node]) {
 
 fn texts(nodes: &[Node]) -> impl Iterator<Item = &str> {
     nodes.iter().filter_map(|node| match node {
-        Node::Text(text) => Some(text.as_str()),
+        Node::Text(text) | Node::Whole(_, text) => Some(text.as_str()),
         Node::Null | Node::Truth(..) | Node::Map(_) | Node::List(_) | Node::Other => None,
     })
 }

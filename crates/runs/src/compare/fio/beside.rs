@@ -1,42 +1,92 @@
 //! How many other jobs ran at the same time as one and have figures of their own.
 //!
-//! fio starts the jobs of a group together: `stonewall` and `new_group` begin the next group (its manual, "Job parameters"). A
-//! group in which a job waits for another one, or for a time, tells nothing of what ran beside what.
+//! Later versions of fio 3 say when each job began. Of others the groups tell it; an option that was given without a
+//! value is not in the result, and then the next group counts as a later stage.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-/// Options by which a job begins after others of its group.
-const WAITS: [&str; 2] = ["wait_for", "startdelay"];
+use super::part::number;
+use crate::compare::stages::{Start, stages};
 
-/// How many of fio's results are of each group of a machine.
-pub(super) struct Groups(BTreeMap<String, u32>);
+/// Two jobs ran at the same time where they share this part of the shorter one.
+const MIN_SHARED: f64 = 0.1;
 
-impl Groups {
-    pub(super) fn of<'a>(entries: impl Iterator<Item = &'a Value>) -> Groups {
-        let mut groups = BTreeMap::new();
-        let mut waiting = BTreeSet::new();
+/// Each of fio's results with the number of others beside it.
+pub(super) struct Groups<'a>(Vec<(&'a Value, Option<u32>)>);
+
+impl<'a> Groups<'a> {
+    /// `global` has the options of all jobs.
+    pub(super) fn of(entries: impl Iterator<Item = &'a Value>, global: &Value) -> Groups<'a> {
+        // The clocks of two machines differ.
+        let mut machines: BTreeMap<String, Vec<&Value>> = BTreeMap::new();
         for entry in entries {
-            let Some(key) = key(entry) else { continue };
-            *groups.entry(key.clone()).or_default() += 1;
-            if WAITS.iter().any(|option| !entry["job options"][option].is_null()) {
-                waiting.insert(key);
-            }
+            machines.entry(entry["hostname"].to_string()).or_default().push(entry);
         }
-        groups.retain(|key, _| !waiting.contains(key));
-        Groups(groups)
+        let counted = machines.into_values().flat_map(|entries| {
+            let others = by_time(&entries).unwrap_or_else(|| by_group(&entries, global));
+            entries.into_iter().zip(others)
+        });
+        Groups(counted.collect())
     }
 
-    /// Results of the group but this one; none where it does not say its group, or where a job of the group waits.
+    /// Results beside this one; none where nothing tells it.
     pub(super) fn others(&self, entry: &Value) -> Option<u32> {
-        self.0.get(&key(entry)?)?.checked_sub(1)
+        let (_, others) = self.0.iter().find(|(other, _)| std::ptr::eq(*other, entry))?;
+        *others
     }
 }
 
-fn key(entry: &Value) -> Option<String> {
-    let group = entry["groupid"].as_u64()?;
-    Some(format!("{group} {}", entry["hostname"]))
+/// None where a job does not say when it began.
+fn by_time(entries: &[&Value]) -> Option<Vec<Option<u32>>> {
+    let spans: Option<Vec<Span>> = entries.iter().map(|entry| Span::of(entry)).collect();
+    let spans = spans?;
+    let others = |own: &Span| {
+        let all = spans.iter().filter(|other| own.is_beside(other)).count();
+        // A job is beside itself where it took any time.
+        u32::try_from(all - usize::from(own.is_beside(own))).ok()
+    };
+    Some(spans.iter().map(others).collect())
+}
+
+/// When a job ran, in milliseconds.
+struct Span {
+    start: f64,
+    end: f64,
+}
+
+impl Span {
+    fn of(entry: &Value) -> Option<Span> {
+        let start = number(&entry["job_start"]).filter(|start| *start > 0.0)?;
+        let sides = ["read", "write", "trim", "mixed"].iter();
+        let times = sides.filter_map(|side| number(&entry[*side]["runtime"]));
+        Some(Span { start, end: start + times.fold(0.0, f64::max) })
+    }
+
+    fn is_beside(&self, other: &Span) -> bool {
+        let shared = self.end.min(other.end) - self.start.max(other.start);
+        let shorter = (self.end - self.start).min(other.end - other.start);
+        shared > 0.0 && shared >= shorter * MIN_SHARED
+    }
+}
+
+fn by_group(entries: &[&Value], global: &Value) -> Vec<Option<u32>> {
+    let starts: Option<Vec<Start>> = entries.iter().map(|entry| start(entry, global)).collect();
+    let Some(starts) = starts else { return vec![None; entries.len()] };
+    let stages = stages(starts.into_iter());
+    let others = |stage: &Option<u64>| {
+        let all = stages.iter().filter(|other| stage.is_some() && *other == stage).count();
+        u32::try_from(all.checked_sub(1)?).ok()
+    };
+    stages.iter().map(others).collect()
+}
+
+fn start(entry: &Value, global: &Value) -> Option<Start> {
+    let all = [global.as_object(), entry["job options"].as_object()];
+    let all = all.into_iter().flatten().flatten();
+    let all = all.map(|(name, value)| (name.as_str(), value.as_str().unwrap_or_default()));
+    Some(Start::of(entry["groupid"].as_u64()?, all))
 }
 
 #[cfg(test)]
@@ -44,6 +94,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn others(entries: &[Value]) -> Vec<Option<u32>> {
+        let groups = Groups::of(entries.iter(), &Value::Null);
+        entries.iter().map(|entry| groups.others(entry)).collect()
+    }
 
     #[test]
     fn a_group_with_a_job_that_waits_tells_nothing() {
@@ -54,9 +109,23 @@ mod tests {
             job(1, json!({})),
             job(1, json!({"wait_for": "a"})),
             job(2, json!({"startdelay": "5"})),
+            job(3, json!({})),
+            job(4, json!({"new_group": "1"})),
         ];
-        let groups = Groups::of(entries.iter());
-        let others: Vec<Option<u32>> = entries.iter().map(|entry| groups.others(entry)).collect();
-        assert_eq!(others, [Some(1), Some(1), None, None, None]);
+        let expected = [Some(1), Some(1), None, None, None, Some(1), Some(1)];
+        assert_eq!(others(&entries), expected);
+    }
+
+    #[test]
+    fn what_says_when_it_began_is_counted_by_time() {
+        let job = |group: u64, start: u64, host: &str| {
+            json!({"groupid": group, "job_start": start, "hostname": host,
+                "read": {"runtime": 1000}, "write": {"runtime": 900}})
+        };
+        // The second group did not wait, the third did; a millisecond at the end is rounding.
+        let entries = [job(0, 5000, "a"), job(1, 5001, "a"), job(2, 6000, "a"), job(0, 5000, "b")];
+        assert_eq!(others(&entries), [Some(1), Some(1), Some(0), Some(0)]);
+        let idle = json!({"groupid": 0, "job_start": 5000, "hostname": "a"});
+        assert_eq!(others(&[job(0, 5000, "a"), idle]), [Some(0), Some(0)]);
     }
 }

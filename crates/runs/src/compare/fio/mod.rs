@@ -22,11 +22,11 @@ use self::part::{Part, Units, number};
 use super::subject::{Scope, Source, Subject, SubjectDoubt, SubjectJob, WriteSync, distinct};
 use rubus_fio::job_file::Asked;
 use rubus_fio::job_file::stated::stated;
+use rubus_fio::job_file::value::{KbBase, int};
 use rubus_vocabulary::figure::{Figure, Named, Unit};
 use rubus_vocabulary::result::Access;
 use rubus_vocabulary::spec::{Direction, Operation, Pattern};
-use rubus_vocabulary::units::block;
-use rubus_vocabulary::units::{bytes_iec, parse_size};
+use rubus_vocabulary::units::{block, bytes_iec};
 
 /// Whether the JSON is fio's.
 pub fn is_fio(value: &Value) -> bool {
@@ -67,8 +67,9 @@ pub fn subject(name: &str, value: &Value) -> Result<Subject, String> {
     let list = entries(value).ok_or("it is fio's JSON, but has no list of jobs")?;
     let global = value.get("global options").unwrap_or(&Value::Null);
     let version = value["fio version"].as_str().unwrap_or("fio");
-    // The line that sums up all clients would count everything twice.
-    let entries = list.iter().filter(|entry| entry["jobname"].as_str() != Some("All clients"));
+    // The sum of all clients would count everything twice, unless it alone was kept.
+    let has_clients = !list.iter().all(is_of_all_clients);
+    let entries = list.iter().filter(|entry| !(has_clients && is_of_all_clients(entry)));
     let like = |one: &Value| {
         let of = |entry: &Value| ["jobname", "groupid", "hostname"].map(|key| entry[key].clone());
         list.iter().filter(|other| of(other) == of(one)).count()
@@ -76,7 +77,7 @@ pub fn subject(name: &str, value: &Value) -> Result<Subject, String> {
     let entries: Vec<Entry<'_>> =
         entries.map(|entry| Entry::of(entry, global, Units::of(version), like(entry))).collect();
     let done = entries.iter().filter(|entry| !entry.parts.is_empty());
-    let groups = Groups::of(done.map(|entry| entry.value));
+    let groups = Groups::of(done.map(|entry| entry.value), global);
     // The jobs of a suite run one after the other, and Rubus writes them as one group.
     let is_by_fio = value.get("rubus version").is_none();
     let beside = |entry: &Entry<'_>| groups.others(entry.value).filter(|_| is_by_fio);
@@ -89,13 +90,14 @@ pub fn subject(name: &str, value: &Value) -> Result<Subject, String> {
     }
     let first = list.first().unwrap_or(&Value::Null);
     let option = |key| option(first, global, key);
+    let base = KbBase(if option("kb_base").as_deref() == Some("1000") { 1000 } else { 1024 });
     Ok(Subject {
         name: name.into(),
         source: Source::Fio,
         when: None,
         facts: vec![
             named("target", option("filename").or_else(|| option("directory"))),
-            named("region", option("size").map(size)),
+            named("region", option("size").map(|text| size(text, base))),
             named("engine", option("ioengine")),
             named("version", Some(version.into())),
         ],
@@ -108,6 +110,10 @@ pub fn subject(name: &str, value: &Value) -> Result<Subject, String> {
     })
 }
 
+fn is_of_all_clients(entry: &Value) -> bool {
+    entry["jobname"].as_str() == Some("All clients")
+}
+
 fn note(jobs: &[SubjectJob]) -> &'static str {
     if jobs.iter().any(|job| job.throughput.interval.is_some()) {
         "fio gives no intervals; those here are rough, from the deviation between its samples"
@@ -116,9 +122,9 @@ fn note(jobs: &[SubjectJob]) -> &'static str {
     }
 }
 
-/// A size in our words, or as it is.
-fn size(text: String) -> String {
-    parse_size(&text).map_or(text, bytes_iec)
+/// A size of fio's in our words, or as it is.
+fn size(text: String, base: KbBase) -> String {
+    int(&text, base).map_or(text, bytes_iec)
 }
 
 fn named(name: &str, value: Option<String>) -> Named {
@@ -182,7 +188,11 @@ impl<'a> Entry<'a> {
             parts = vec![(scope, direction, part)];
         }
         let figures: Vec<Part<'_>> = parts.iter().map(|(_, _, part)| *part).collect();
-        let group = group(value, &figures, asked.as_ref(), like_it);
+        let group = if is_of_all_clients(value) {
+            Group { copies: 1, is_of_several_sections: false }
+        } else {
+            group(value, &figures, asked.as_ref(), like_it)
+        };
         Entry { value, asked, stated, group, parts }
     }
 
@@ -219,6 +229,13 @@ impl<'a> Entry<'a> {
             .into_iter()
             .collect();
         doubts.extend(self.failure());
+        doubts.extend(
+            is_of_all_clients(self.value).then(|| SubjectDoubt {
+                kind: "all_clients".into(),
+                what: "it is the sum of all clients of fio, which does not say how many there were"
+                    .into(),
+            }),
+        );
         doubts.extend(self.stated.as_ref().and_then(pace::doubt));
         let pattern_said = asked.map(|_| pattern);
         let words = Words { scope, direction, pattern: pattern_said, block_bytes, sync };
@@ -252,7 +269,9 @@ impl<'a> Entry<'a> {
 
     /// The machine that did it, in the result of a client; all of them are asked for the same jobs.
     fn host(&self) -> Option<String> {
-        self.value["hostname"].as_str().filter(|host| !host.is_empty()).map(String::from)
+        // The sum of all clients has the host of the last one.
+        let host = self.value["hostname"].as_str().filter(|_| !is_of_all_clients(self.value));
+        host.filter(|host| !host.is_empty()).map(String::from)
     }
 
     fn failure(&self) -> Option<SubjectDoubt> {

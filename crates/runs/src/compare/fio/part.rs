@@ -49,7 +49,14 @@ impl<'a> Part<'a> {
             None => units,
         };
         let part = Part { value, units };
-        (part.operations() > 0.0 || part.bytes() > 0.0).then_some(part)
+        let is_done = part.operations() > 0.0 || part.bytes() > 0.0 || part.has_rate_alone();
+        is_done.then_some(part)
+    }
+
+    /// Whether no amount was kept of a result, and a rate was.
+    fn has_rate_alone(&self) -> bool {
+        let has_amount = ["io_bytes", "total_ios"].iter().any(|key| self.number(key).is_some());
+        !has_amount && self.bytes_per_second() > 0.0
     }
 
     fn number(&self, key: &str) -> Option<f64> {
@@ -201,6 +208,16 @@ mod tests {
         assert_eq!((part.per_second(), part.bytes_per_second()), (1000.0, 4_096_000.0));
         let idle = json!({"io_bytes": 0, "bw": 0, "iops": 0, "runtime": 0});
         assert!(Part::of(&idle, Units::Kibibytes).is_none());
+    }
+
+    #[test]
+    fn a_rate_is_a_result_without_its_amount() {
+        let kept = json!({"bw_bytes": 2_097_152, "iops": 512.0});
+        let part = Part::of(&kept, Units::Bytes).expect("a rate");
+        assert_eq!((part.bytes_per_second(), part.mean_block()), (2_097_152.0, Some(4096)));
+        for nothing in [json!({"iops": 512.0}), json!({"io_bytes": 0, "bw_bytes": 4096})] {
+            assert!(Part::of(&nothing, Units::Bytes).is_none(), "{nothing}");
+        }
     }
 
     #[test]

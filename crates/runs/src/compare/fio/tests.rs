@@ -135,6 +135,26 @@ fn jobs_that_ran_together_are_not_like_one_alone() {
 }
 
 #[test]
+fn a_job_that_had_to_share_is_not_slower_for_no_known_reason() {
+    let entry = |iops: u32, copies: &str| {
+        json!({"jobname": "a", "groupid": 0, "job options": {"rw": "randread", "numjobs": copies},
+            "read": {"io_bytes": iops * 245_760, "io_kbytes": iops * 240, "bw_bytes": iops * 4096,
+                "iops": iops, "runtime": 60_000, "total_ios": iops * 60, "iops_mean": iops,
+                "iops_stddev": 2.0, "iops_samples": 120}})
+    };
+    let of = |entries: Value| {
+        let value = json!({"fio version": "fio-3.33", "jobs": entries});
+        subject("x.json", &value).expect("fio's")
+    };
+    let alone = of(json!([entry(1000, "1")]));
+    let shared = of(json!([entry(300, "3"), entry(300, "3"), entry(300, "3")]));
+    let next = crate::compare::compare(&[alone.clone(), shared]).next;
+    assert!(next.words.contains("other jobs at the same time: 0 against 2"), "{next:?}");
+    let slower = crate::compare::compare(&[alone, of(json!([entry(300, "1")]))]).next;
+    assert!(slower.words.contains("nothing that is known differs"), "{slower:?}");
+}
+
+#[test]
 fn each_machine_is_compared_with_itself_in_whatever_order_they_answer() {
     let of = |host: &str, operations: u64| {
         json!({"jobname": "a", "groupid": 0, "hostname": host, "job options": {"rw": "read"},
@@ -153,6 +173,36 @@ fn each_machine_is_compared_with_itself_in_whatever_order_they_answer() {
         let value = |at: usize| figures[at].as_ref().map(|figure| figure.value);
         assert_eq!(value(0), value(1), "{row:?}");
     }
+}
+
+#[test]
+fn the_sum_of_all_clients_counts_where_it_alone_was_kept() {
+    let of = |name: &str, operations: u64| json!({"jobname": name, "groupid": 0, "hostname": "pi2", "read": side(operations, 2000)});
+    let jobs = |entries: Value| {
+        let value = json!({"fio version": "fio-3.33", "client_stats": entries,
+            "global options": {"rw": "read", "numjobs": "2", "group_reporting": "1"}});
+        subject("x.json", &value).expect("fio's").jobs
+    };
+    let with_clients = jobs(json!([of("a", 1000), of("All clients", 2000)]));
+    assert_eq!(with_clients.iter().map(|job| job.name.as_str()).collect::<Vec<_>>(), ["a"]);
+    let alone = jobs(json!([of("All clients", 2000)]));
+    assert_eq!((alone.len(), alone[0].copies, alone[0].on.clone()), (1, 1, None));
+    assert!(alone[0].doubts.iter().any(|doubt| doubt.kind == "all_clients"));
+}
+
+#[test]
+fn the_size_of_the_region_is_in_units_of_fio() {
+    let region = |size: &str, base: &str| {
+        let value = json!({"fio version": "fio-3.33", "global options": {"size": size,
+            "kb_base": base}, "jobs": [{"jobname": "a", "read": side(1000, 2000)}]});
+        let subject = subject("x.json", &value).expect("fio's");
+        subject.fact("region").map(String::from)
+    };
+    for size in ["4194304", "4m", "4MB", "4Mi"] {
+        assert_eq!(region(size, "1024").as_deref(), Some("4.00 MiB"), "{size}");
+    }
+    assert_eq!(region("4MiB", "1000").as_deref(), Some("4.00 MiB"));
+    assert_eq!(region("50%", "1024").as_deref(), Some("50%"));
 }
 
 #[test]
