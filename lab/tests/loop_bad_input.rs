@@ -28,7 +28,7 @@ fn a_target_that_does_not_exist_is_named_and_not_created() {
     for target in ["/nonexistent/directory", "/dev/nonexistent-disk", &dangling] {
         for verb in ["bench", "checkup"] {
             let answer = home.run(&[verb, target]);
-            check_refusal(&answer, 2, &[target, "No such file or directory"]);
+            check_refusal(&answer, 2, &[target, "there is no such file, directory or disk"]);
         }
         let allowed = format!("--i-will-lose-everything-on={target}");
         check_refusal(&home.run(&["bench", target, &allowed]), 2, &[target]);

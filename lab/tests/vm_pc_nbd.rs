@@ -614,7 +614,8 @@ fn the_recipe_attaches_and_mounts(board: &mut Session) {
     must(
         board,
         &format!(
-            "install -D $(command -v rubus) /usr/local/bin/rubus
+            "mkdir -p /run/systemd/system
+             install -D $(command -v rubus) /usr/local/bin/rubus
              rubus attach {address} /dev/nbd1 && mkfs.ext4 -q /dev/nbd1 && rubus detach"
         ),
     );

@@ -21,7 +21,7 @@ use rubus_lab::product::{can_boot, rubus_or_skip};
 use rubus_lab::session::{Options, Session};
 use rubus_lab::tools;
 use rubus_stats::Rng;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use self::card::Card;
 use self::changes::CHANGES;
@@ -170,8 +170,12 @@ fn said(rubus: &Path, card: &PathBuf) -> Value {
     let output =
         Command::new(rubus).arg("boot").arg(card).args(["--board", "pi3", "--json"]).output();
     let output = output.expect("the program starts");
-    serde_json::from_slice(&output.stdout)
-        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+    let refused = String::from_utf8_lossy(&output.stderr);
+    // What is no card is refused: it does not start.
+    if output.stdout.is_empty() && refused.contains("it is no image of a card") {
+        return json!({"outcome": "stops-at", "sentence": refused, "certainty": "certain"});
+    }
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {refused}"))
 }
 
 /// Starts the board from the card. It has started when all that fstab requires is mounted; else the reason is given.

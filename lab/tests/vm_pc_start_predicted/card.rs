@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use rubus_lab::firmware::partition_starts;
 use rubus_lab::tools;
@@ -77,8 +78,11 @@ impl Card {
         assert_ne!(self.on_root("cat /etc/fstab"), text, "nothing was changed");
     }
 
-    /// Runs tune2fs on the root.
+    /// Runs tune2fs on the root, which it wants to be checked before.
     pub fn tune_root(&self, options: &[&str]) {
+        let checked = Command::new("e2fsck").args(["-f", "-y", &self.root]).output();
+        let code = checked.expect("e2fsck runs").status.code();
+        assert!(matches!(code, Some(0 | 1)), "e2fsck: {code:?}");
         tools::run(tools::command("tune2fs").args(options).arg(&self.root)).expect("it is tuned");
     }
 
