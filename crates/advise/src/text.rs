@@ -281,7 +281,7 @@ fn legend(advice: &Advice, everything: bool, style: Style) -> Vec<String> {
             "carries: times the memory before it gets slow; beyond: a page then, or full: programs are ended"
         }
         Purpose::Desktop | Purpose::Server | Purpose::Logger | Purpose::StorageNode => {
-            "read, write: MB/s in order; 4K: one at a time; commits/s"
+            "read, write: MB/s in order; 4K: one at a time; commits: safe writes/s"
         }
     };
     let mut words =
@@ -365,7 +365,7 @@ fn to_do(advice: &Advice, style: Style) -> Vec<String> {
 }
 
 /// Whether the next step is what takes an obstacle away: a sentence that ends in its remedy.
-fn is_mended_by(next: &NextStep, obstacle: &str) -> bool {
+pub fn is_mended_by(next: &NextStep, obstacle: &str) -> bool {
     let obstacle = obstacle.trim_end_matches('.');
     match (&next.command, next.words.rsplit_once("; then: ")) {
         (Some(command), Some(_)) => obstacle.ends_with(&typed(command)),

@@ -1,7 +1,7 @@
 //! From a path to something to measure: what it is, which filesystem and device it is on, and how
 //! much room there is.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
@@ -214,10 +214,7 @@ fn of_path(
     allowance: &Allowance,
 ) -> anyhow::Result<OpenTarget> {
     nas::must_answer(files, path)?;
-    let kind = path
-        .metadata()
-        .with_context(|| format!("cannot measure on {}", path.display()))?
-        .file_type();
+    let kind = path.metadata().map_err(|error| unmeasurable(path, &error))?.file_type();
     if kind.is_block_device() {
         return device(path, files, allowance);
     }
@@ -233,6 +230,23 @@ fn of_path(
         "{} is neither a directory, nor a file, nor a block device; name a directory on the disk to be measured",
         path.display()
     )
+}
+
+/// Why nothing is measured there, and what to name instead.
+fn unmeasurable(path: &Path, error: &io::Error) -> anyhow::Error {
+    let shown = path.display();
+    match error.kind() {
+        io::ErrorKind::NotFound => anyhow::anyhow!(
+            "cannot measure on {shown}: there is no such file, directory or disk\n\
+             Name a directory on the disk; `rubus survey` lists the disks and where they are mounted"
+        ),
+        io::ErrorKind::PermissionDenied if !rustix::process::geteuid().is_root() => {
+            anyhow::anyhow!(
+                "cannot measure on {shown}: this user may not look there\nRun the same with sudo"
+            )
+        }
+        _ => anyhow::anyhow!("cannot measure on {shown}: {error}"),
+    }
 }
 
 fn directory(

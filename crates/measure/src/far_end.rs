@@ -16,9 +16,7 @@ pub trait Meter: Debug + Send + Sync {
     fn cpu_ns(&self) -> Result<u64, String>;
 
     /// What that is the processor time of.
-    fn counts(&self) -> ServerEnd {
-        ServerEnd::Process
-    }
+    fn counts(&self) -> ServerEnd;
 }
 
 /// The server of the target.
@@ -93,6 +91,10 @@ mod tests {
     impl Meter for Silent {
         fn cpu_ns(&self) -> Result<u64, String> {
             Err("nobody is there".into())
+        }
+
+        fn counts(&self) -> ServerEnd {
+            ServerEnd::Process
         }
     }
 

@@ -288,7 +288,7 @@ fn nap(shared: &Shared, account: &rubus_host::process::schedstat::Account) {
 mod tests {
     use super::*;
     use crate::far_end::Meter;
-    use rubus_vocabulary::result::ClientEnd;
+    use rubus_vocabulary::result::{ClientEnd, ServerEnd};
 
     #[test]
     fn finds_the_device_by_its_whole_name() {
@@ -326,6 +326,10 @@ mod tests {
     impl Meter for Free {
         fn cpu_ns(&self) -> Result<u64, String> {
             Ok(0)
+        }
+
+        fn counts(&self) -> ServerEnd {
+            ServerEnd::Process
         }
     }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use rubus_host::files::syncs;
 use rubus_host::net::listening::Listener;
+use rubus_nbd::identity::Uuid;
 use rubus_nbd::server::disk::{Abilities, Disk, Extent, Zeroing};
 use rubus_nbd::server::export_table::{ExportTable, Offered, OneDisk};
 use rubus_nbd::server::listener::{Server, Settings};
@@ -145,6 +146,14 @@ impl Disk for Gated {
 
     fn prefetch(&self, _: u64, _: u64) -> io::Result<()> {
         Ok(())
+    }
+
+    fn admits(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn lost_writes(&self) -> Option<Uuid> {
+        None
     }
 }
 

@@ -13,6 +13,7 @@ use std::time::Duration;
 use rubus_host::net::Stream;
 use rubus_host::net::listening::{Caller, Listener};
 use rubus_nbd::client::{Answer, Client, Due, Wish, agree};
+use rubus_nbd::peer::PeerCertificate;
 use rubus_nbd::server::disk::Disk;
 use rubus_nbd::server::export_table::{ExportTable, Offered, OneDisk};
 use rubus_nbd::server::handshake::{Export, Exports, NoExport};
@@ -39,6 +40,10 @@ impl Exports for Slow {
             drop(self.disk.thawed.1.wait_while(thawed, |thawed| !*thawed).unwrap());
         }
         self.exports.find("strange")
+    }
+
+    fn admits(&self, _: &str, _: Option<&PeerCertificate>) -> Result<(), NoExport> {
+        Ok(())
     }
 }
 

@@ -14,7 +14,9 @@ use super::charts::{self, PipeScale};
 use super::jobs::{folded, section};
 use super::prose::{coded, risk};
 use super::{data, glued, headlines, picture, reservation, shell, verdict};
-use rubus_advise::text::{FIRST, PAYS, REFUSED, is_recommended, measurement, obstacles};
+use rubus_advise::text::{
+    FIRST, PAYS, REFUSED, is_mended_by, is_recommended, measurement, obstacles,
+};
 use rubus_draw::quote::typed;
 use rubus_draw::words;
 
@@ -48,16 +50,20 @@ fn to_do(advice: &Advice) -> Markup {
     for risk in risks {
         sentence = sentence.replace(risk.as_str(), "");
     }
-    // Without a command it is the next step, below the answer.
-    let sentence = if advice.next.command.is_some() { sentence.trim() } else { "" };
-    if sentence.is_empty() && risks.is_empty() && advice.obstacles.is_empty() {
+    // Without a command it is the next step, below the answer; of what stays there is no more to do than that step.
+    let is_told = advice.next.command.is_none() || change.is_none();
+    let sentence = if is_told { "" } else { sentence.trim() };
+    // What the next step takes away is in no way of the plan behind it.
+    let left = advice.obstacles.iter().filter(|obstacle| !is_mended_by(&advice.next, obstacle));
+    let left: Vec<String> = left.cloned().collect();
+    if sentence.is_empty() && risks.is_empty() && left.is_empty() {
         return html! {};
     }
     section(
         "to-do",
         "Before you do it",
         html! {
-            @if let Some(before) = obstacles(&advice.obstacles) { p { (REFUSED) ": " (coded(&before)) } }
+            @if let Some(before) = obstacles(&left) { p { (REFUSED) ": " (coded(&before)) } }
             @if !sentence.is_empty() { p { (coded(sentence)) } }
             @for sentence in risks { (risk(sentence)) }
         },

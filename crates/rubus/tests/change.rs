@@ -75,7 +75,13 @@ fn what_cannot_be_is_refused_with_a_reason() {
     let capture = capture("pi4b-usb3-ssd").display().to_string();
     for (arguments, words) in [
         (&["plan", "zswp"][..], "did you mean 'zswap'"),
-        (&["plan", "zswap", "colour=red"], "it has: max-pool-percent, compressor"),
+        (&["plan", "zram"], "there is no recipe 'zram'; about it: "),
+        (&["plan", "quux"], "there is no recipe 'quux' (there are: commit-interval, "),
+        (&["plan", "zswap", "colour=red"], "(it has: max-pool-percent, compressor"),
+        (&["plan", "zswap", "compresor=lz4"], "; did you mean 'compressor'? (it has:"),
+        // Said before the machine is looked at, which takes long on a real one.
+        (&["--machine", "/none", "plan", "desktop", "disk=/dev/sda"], "has no option 'disk'"),
+        (&["--machine", "/none", "plan", "desktop", "device=sda"], "write the path of a disk"),
         (&["plan", "zswap", "max-pool-percent=0"], "from 1 to 50"),
         (&["plan", "zswap", "max-pool-percent"], "OPTION=VALUE"),
         (&["apply", &saved, "--yes"], "is not a plan"),

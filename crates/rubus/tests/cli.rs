@@ -126,13 +126,14 @@ fn the_survey_of_a_capture_is_the_same_json_wherever_it_runs() {
 #[test]
 fn usage_errors_are_status_2_and_say_what_would_be_right() {
     let home = home();
-    let cases: [(&[&str], &str); 11] = [
+    let cases: [(&[&str], &str); 12] = [
         (&["surveyy"], "survey"),
         (&["bench"], "TARGET"),
         (&["checkup", "/nonexistent"], "/nonexistent"),
-        (&["/nonexistent"], "cannot measure on /nonexistent: No such file"),
+        (&["/nonexistent"], "cannot measure on /nonexistent: there is no such file"),
+        (&["enough", "etcd", "/nonexistent"], "Name a directory on the disk; `rubus survey` lists"),
         (&["bench", ".", "--suite", "qiuck"], "did you mean 'quick'"),
-        (&["survey", "--machine", "/nonexistent.tar"], "/nonexistent.tar"),
+        (&["survey", "--machine", "/nonexistent.tar"], "/nonexistent.tar: there is no such file"),
         (&["history", "show", "12"], "no history yet"),
         (&["enough", "etdc"], "'etcd'"),
         (&["enough", "etcd", "Cargo.toml"], "not a directory"),
@@ -144,6 +145,8 @@ fn usage_errors_are_status_2_and_say_what_would_be_right() {
         let message = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
         assert!(message.contains(expected), "{arguments:?}: {message}");
+        // The system's number for an error says nothing of what to do.
+        assert!(!message.contains("os error"), "{arguments:?}: {message}");
         assert!(output.stdout.is_empty(), "{arguments:?} wrote to standard output");
     }
 }

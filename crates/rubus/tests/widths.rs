@@ -3,10 +3,12 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use rubus_vocabulary::next_step::READ_CAPTURES;
+
 const CAPTURES: [&str; 3] = ["pi4b-usb3-ssd", "emulated-pi3", "pi5-nvme"];
 
 /// Verbs that need no more than a captured machine.
-const LINES: [&str; 25] = [
+const LINES: [&str; 23] = [
     "advise",
     "advise swap",
     "advise --verbose",
@@ -15,10 +17,8 @@ const LINES: [&str; 25] = [
     "cluster compare --nodes 4 --disk 1TB",
     "compare --list-references",
     "explain usb3-disk-at-usb2",
-    "gallery --help",
     "help",
     "history",
-    "nbd --help",
     "plan desktop device=/dev/sda",
     "plan logs-to-memory",
     "plan swap",
@@ -35,8 +35,19 @@ const LINES: [&str; 25] = [
 ];
 
 /// Those of them that refuse one.
-const READ_NO_MACHINE: [&str; 7] =
-    ["cluster", "compare", "gallery", "help", "history", "recipes", "suites"];
+const READ_NO_MACHINE: [&str; 6] = ["cluster", "compare", "help", "history", "recipes", "suites"];
+
+/// The help of each verb that the program lists.
+fn helps() -> Vec<String> {
+    let program = assert_cmd::cargo::cargo_bin("rubus");
+    let output = Command::new(program).arg("help").output().expect("rubus runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let names = text.lines().take_while(|line| *line != "Options:").filter_map(|line| {
+        let name = line.strip_prefix("  ")?.split(' ').next()?;
+        name.starts_with(|first: char| first.is_ascii_lowercase()).then_some(name)
+    });
+    names.map(|name| format!("{name} --help")).collect()
+}
 
 /// What a command line prints on a terminal of `columns` columns.
 fn on_terminal(home: &Path, columns: usize, line: &str) -> String {
@@ -68,7 +79,12 @@ fn can_be_broken(line: &str, columns: usize) -> bool {
 #[test]
 fn no_verb_prints_wider_than_its_terminal() {
     let home = tempfile::tempdir().expect("a temporary directory");
+    let helps = helps();
+    assert!(helps.len() > 30, "the verbs were not found: {helps:?}");
     for columns in [60, 80, 120] {
+        for line in &helps {
+            fits(home.path(), columns, line);
+        }
         for capture in CAPTURES {
             for line in LINES {
                 let verb = line.split(' ').next().unwrap_or_default();
@@ -77,14 +93,25 @@ fn no_verb_prints_wider_than_its_terminal() {
                 } else {
                     format!("--machine captures/{capture} {line}")
                 };
-                let text = on_terminal(home.path(), columns, &line);
-                assert!(!text.trim().is_empty(), "{line}");
-                for printed in text.lines().filter(|printed| can_be_broken(printed, columns)) {
-                    let width = rubus_draw::text::width(printed);
-                    assert!(width <= columns, "{line}: {width} of {columns}: {printed}");
-                }
+                fits(home.path(), columns, &line);
             }
         }
+    }
+}
+
+fn fits(home: &Path, columns: usize, line: &str) {
+    let text = on_terminal(home, columns, line);
+    assert!(!text.trim().is_empty(), "{line}");
+    for printed in text.lines().filter(|printed| can_be_broken(printed, columns)) {
+        let width = rubus_draw::text::width(printed);
+        assert!(width <= columns, "{line}: {width} of {columns}: {printed}");
+    }
+}
+
+#[test]
+fn every_verb_that_reads_a_capture_is_tried() {
+    for verb in READ_CAPTURES {
+        assert!(LINES.iter().any(|line| line.split(' ').next() == Some(verb)), "{verb}");
     }
 }
 

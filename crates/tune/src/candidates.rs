@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rubus_host::{Files, ReadError};
+use rubus_vocabulary::machine::{BlockKind, Machine};
 
 use crate::live::{Knob, word};
 use crate::place::Place;
@@ -48,6 +49,17 @@ pub fn candidates(place: &Place, works: &[Work], files: &dyn Files) -> Candidate
     }
     never_tried(place, files, &mut found);
     found
+}
+
+/// Reads what a survey does not show of the settings of each disk, so that a capture has it. A disk whose queue did not answer
+/// the survey is not asked again.
+pub fn look(files: &dyn Files, machine: &Machine) {
+    let disks = machine.block_devices.iter().filter(|device| device.kind == BlockKind::Disk);
+    for disk in disks.filter(|disk| disk.scheduler.value().is_some()) {
+        let path = Path::new("/sys/block").join(&disk.name).join("queue/read_ahead_kb");
+        // Without an answer the capture has none.
+        let _ = files.text(&path);
+    }
 }
 
 impl Candidates {

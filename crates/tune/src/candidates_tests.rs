@@ -1,8 +1,10 @@
 //! Which settings are tried on which machine.
 
+use rubus_host::capture::{self, Captured, Identities};
 use rubus_host::simulated::fake::FakeFiles;
+use rubus_host::simulated::recorder::Recorder;
 
-use crate::candidates::{Candidates, candidates};
+use crate::candidates::{Candidates, candidates, look};
 use crate::place::Place;
 use crate::setting::{Setting, Work};
 
@@ -103,4 +105,18 @@ fn a_disk_of_which_nothing_can_be_read_has_no_candidate() {
     let found = candidates(&place(), &Work::ALL, &FakeFiles::new());
     assert!(found.tried.is_empty(), "{found:?}");
     assert!(reason(&found, "scheduler").contains("/sys/block/sda/queue/scheduler"));
+}
+
+#[test]
+fn a_capture_that_may_be_shared_has_the_read_ahead_of_each_disk() {
+    let files = board();
+    let recorder = Recorder::new(&files);
+    look(&recorder, &rubus_fixtures::pi3_with_usb_ssd());
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("capture.tar");
+    let when = "2026-11-21T00:58:12Z";
+    capture::save(&recorder, &path, "for a test", when, Identities::Replace).unwrap();
+    let captured = Captured::open(&path).unwrap();
+    let found = candidates(&place(), &[Work::LargeRead], &captured);
+    assert_eq!(titles(&found), ["read-ahead 128 > 512", "read-ahead 128 > 2048"]);
 }

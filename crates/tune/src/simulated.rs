@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use rubus_host::files::hands::Twin;
+use rubus_host::files::not_kept;
 use rubus_host::{Files, Hands, ReadError, Space, WriteError};
 
 /// Where the tests keep the record.
@@ -117,6 +118,14 @@ impl Files for Kernel {
 
     fn mode(&self, path: &Path) -> Result<u32, ReadError> {
         self.real_path(path).map(|_| 0o644)
+    }
+
+    fn keeps_modes(&self, _: &Path) -> bool {
+        true
+    }
+
+    fn link(&self, path: &Path) -> Result<PathBuf, ReadError> {
+        not_kept(self, path)
     }
 
     fn ask(&self, _: &str, _: &[&str]) -> Result<String, ReadError> {

@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 /// The option that names a capture.
 const MACHINE: &str = "--machine";
 
-/// The verbs that change and measure nothing, and take a capture for the machine.
-const READ_CAPTURES: [&str; 6] = ["advise", "boot", "explain", "plan", "survey", "zswap"];
+/// The verbs that change and measure nothing, and take a capture for the machine. A test of the
+/// program compares them with what each verb does.
+pub const READ_CAPTURES: [&str; 6] = ["advise", "boot", "explain", "plan", "survey", "zswap"];
 
 /// A command, or something to do by hand, or nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

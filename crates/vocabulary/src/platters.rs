@@ -18,6 +18,16 @@ const NAMES: [&str; 11] = [
 ];
 /// Parts of the names of SSDs that look like one of the others.
 const SSD_NAMES: [&str; 2] = ["SSD", "WDC WDS"];
+/// Names that hypervisors give to their disks: QEMU, VirtualBox, Hyper-V and WSL, VMware, Google.
+const HYPERVISOR_NAMES: [&str; 7] = [
+    "QEMU HARDDISK",
+    "VBOX HARDDISK",
+    "Virtual Disk",
+    "Virtual disk",
+    "VMware Virtual S",
+    "VMware Virtual I",
+    "PersistentDisk",
+];
 
 /// True and false where that is known. A bridge from USB to SATA that says nothing about the disk behind it makes the kernel
 /// say that it turns: that alone is not believed, only together with a name.
@@ -30,11 +40,20 @@ pub fn has_platters(disk: &BlockDevice) -> Option<bool> {
         return Some(false);
     }
     let said = disk.rotational.get()?;
-    let is_behind_usb = disk.path.iter().any(|hop| hop.kind == HopKind::UsbDevice);
-    match (said, is_behind_usb) {
+    match (said, is_behind_usb(disk)) {
         (true, true) => is_named_so(model).then_some(true),
         (said, _) => Some(said),
     }
+}
+
+/// Whether a hypervisor made it, by its name. One on an emulated USB bus stands for any disk there.
+pub fn is_of_hypervisor(disk: &BlockDevice) -> bool {
+    let model = disk.model.text().unwrap_or_default().trim();
+    HYPERVISOR_NAMES.contains(&model) && !is_behind_usb(disk)
+}
+
+fn is_behind_usb(disk: &BlockDevice) -> bool {
+    disk.path.iter().any(|hop| hop.kind == HopKind::UsbDevice)
 }
 
 /// A disk made of a file or of memory has no heads, whatever the kernel's flag says: it is 1 by default.
@@ -48,7 +67,8 @@ fn is_virtual(disk: &BlockDevice) -> bool {
         | BlockKind::Rom
         | BlockKind::MmcArea => false,
     };
-    is_made || disk.path.iter().any(|hop| hop.kind == HopKind::Virtio)
+    let is_on_virtio = disk.path.iter().any(|hop| hop.kind == HopKind::Virtio);
+    is_made || is_on_virtio || is_of_hypervisor(disk)
 }
 
 fn is_named_so(model: &str) -> bool {

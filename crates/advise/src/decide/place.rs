@@ -4,7 +4,7 @@ use crate::advice::{Bases, MeasuredDisk};
 use crate::device_classes::DeviceClass;
 use rubus_machine::purpose::What;
 use rubus_vocabulary::machine::{BlockDevice, BlockKind, Hop, HopKind, Machine};
-use rubus_vocabulary::platters::has_platters;
+use rubus_vocabulary::platters::{has_platters, is_of_hypervisor};
 
 use super::phrases::list;
 use super::risk::Risk;
@@ -154,7 +154,7 @@ pub(super) fn class_of(disk: &BlockDevice) -> &'static DeviceClass {
             (false, _, true) => "usb3-ssd-storage",
             (false, _, false) => "usb2-ssd",
         }
-    } else if over(HopKind::Virtio) || disk.path.is_empty() {
+    } else if over(HopKind::Virtio) || disk.path.is_empty() || is_of_hypervisor(disk) {
         "virtual-disk"
     } else if disk.rotational.get() == Some(true) {
         "usb-disk"

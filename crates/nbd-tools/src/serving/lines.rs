@@ -121,17 +121,25 @@ pub struct ClientLine<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CountsLine {
+    /// Requests that read.
     pub reads: u64,
+    /// Requests that write.
     pub writes: u64,
+    /// Requests to make what was written durable.
     pub flushes: u64,
     /// Requests of other kinds, such as trim.
     pub others: u64,
     /// Requests that were answered with an error.
     pub errors: u64,
+    /// Bytes that clients read.
     pub read_bytes: u64,
+    /// Bytes that clients wrote.
     pub written_bytes: u64,
+    /// Half of the requests took no longer, in microseconds.
     pub p50_us: Option<u64>,
+    /// 99 % of the requests took no longer, in microseconds.
     pub p99_us: Option<u64>,
+    /// 99.9 % of the requests took no longer, in microseconds.
     pub p999_us: Option<u64>,
 }
 
@@ -152,16 +160,23 @@ impl From<&Counts> for CountsLine {
     }
 }
 
-/// Requests between two lines.
+/// Requests between two lines. Percentiles are of the time a request took; null without requests.
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RatesLine {
+    /// Requests that read, per second.
     pub reads_per_second: f64,
+    /// Requests that write, per second.
     pub writes_per_second: f64,
+    /// Requests to make what was written durable, per second.
     pub flushes_per_second: f64,
+    /// Bytes that clients read per second.
     pub read_bytes_per_second: f64,
+    /// Bytes that clients wrote per second.
     pub written_bytes_per_second: f64,
+    /// Half of the requests took no longer, in microseconds.
     pub p50_us: Option<u64>,
+    /// 99 % of the requests took no longer, in microseconds.
     pub p99_us: Option<u64>,
 }
 

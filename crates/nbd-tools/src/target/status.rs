@@ -12,6 +12,7 @@ use rubus_host::net::Stream;
 use rubus_host::net::ssh::Options;
 use rubus_measure::Meter;
 use rubus_remote::meter::{self, Metered};
+use rubus_vocabulary::result::ServerEnd;
 use serde_json::Value;
 
 use super::over_ssh::OverSsh;
@@ -110,6 +111,10 @@ impl Meter for ServerStatus {
     fn cpu_ns(&self) -> Result<u64, String> {
         let seconds = self.cpu_seconds().map_err(|error| format!("{error:#}"))?;
         Ok((seconds * 1e9) as u64)
+    }
+
+    fn counts(&self) -> ServerEnd {
+        ServerEnd::Process
     }
 }
 

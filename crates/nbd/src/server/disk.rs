@@ -132,15 +132,11 @@ pub trait Disk: Send + Sync {
     ///
     /// # Errors
     /// The reason why the disk takes no new clients.
-    fn admits(&self) -> io::Result<()> {
-        Ok(())
-    }
+    fn admits(&self) -> io::Result<()>;
 
     /// A random number that is there once acknowledged writes may have been lost: clients are to be
     /// told that this is not the disk that they had.
-    fn lost_writes(&self) -> Option<Uuid> {
-        None
-    }
+    fn lost_writes(&self) -> Option<Uuid>;
 
     /// These bytes are needed no more; they may keep what they are.
     ///

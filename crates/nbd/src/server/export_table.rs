@@ -8,6 +8,7 @@ use super::disk::{Abilities, Disk};
 use super::handshake::{Export, Exports, NoExport};
 use super::listener::{Opened, Store};
 use crate::identity::Identity;
+use crate::peer::PeerCertificate;
 use crate::wire::{BlockSizes, DEFAULT_MAX_BLOCK_BYTES, MAX_STRING_BYTES, Refusal, cut_to};
 
 /// What is behind a name.
@@ -24,9 +25,7 @@ pub trait Source: Send + Sync {
     ///
     /// # Errors
     /// Why not, in words for clients.
-    fn admits(&self) -> Result<(), String> {
-        Ok(())
-    }
+    fn admits(&self) -> Result<(), String>;
 
     /// Opens it for a client.
     ///
@@ -125,6 +124,11 @@ impl Exports for ExportTable {
             block_sizes: BLOCK_SIZES,
             description: describe(&offered.words, offered.source.identity()),
         })
+    }
+
+    /// They belong to no client.
+    fn admits(&self, _: &str, _: Option<&PeerCertificate>) -> Result<(), NoExport> {
+        Ok(())
     }
 }
 

@@ -13,6 +13,7 @@ use super::handshake::{
 };
 use super::line::Line;
 use super::pool::now_ns;
+use crate::peer::PeerCertificate;
 use crate::tls::{Tls, TlsServerSettings};
 
 /// So much is received at once. A client that sends more is asked again.
@@ -69,6 +70,10 @@ impl Exports for OfPeer<'_> {
     fn find(&self, name: &str) -> Result<Export, NoExport> {
         self.exports.admits(name, self.line.peer().as_ref())?;
         self.exports.find(name)
+    }
+
+    fn admits(&self, name: &str, peer: Option<&PeerCertificate>) -> Result<(), NoExport> {
+        self.exports.admits(name, peer)
     }
 }
 

@@ -76,9 +76,7 @@ pub trait Exports {
     ///
     /// # Errors
     /// If this client may not ask for it.
-    fn admits(&self, _name: &str, _peer: Option<&PeerCertificate>) -> Result<(), NoExport> {
-        Ok(())
-    }
+    fn admits(&self, name: &str, peer: Option<&PeerCertificate>) -> Result<(), NoExport>;
 }
 
 /// What the machine needs next, after what is to be sent has been sent.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use rubus_host::net::Stream;
 use rubus_host::net::listening::Listener;
 use rubus_nbd::client::{Client, Due, Extras, Offer, Wish, agree_with};
+use rubus_nbd::identity::Uuid;
 use rubus_nbd::server::disk::{Abilities, Disk, Extent, Zeroing};
 use rubus_nbd::server::export_table::{ExportTable, Offered, OneDisk};
 use rubus_nbd::server::listener::{Server, Settings, Store};
@@ -116,6 +117,14 @@ impl Disk for Slow {
 
     fn prefetch(&self, _: u64, _: u64) -> io::Result<()> {
         Ok(())
+    }
+
+    fn admits(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn lost_writes(&self) -> Option<Uuid> {
+        None
     }
 }
 

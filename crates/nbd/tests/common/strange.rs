@@ -4,6 +4,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex};
 
+use rubus_nbd::identity::Uuid;
 use rubus_nbd::server::disk::{Abilities, Disk, Extent, Zeroing};
 
 pub const SIZE: usize = 64 << 20;
@@ -133,5 +134,13 @@ impl Disk for Strange {
 
     fn prefetch(&self, _: u64, _: u64) -> io::Result<()> {
         Ok(())
+    }
+
+    fn admits(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn lost_writes(&self) -> Option<Uuid> {
+        None
     }
 }

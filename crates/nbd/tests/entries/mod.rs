@@ -11,6 +11,7 @@ use std::time::Duration;
 use rubus_nbd::client::{
     self, Answer, Due, Extras, Flight, Handshake, Inquiry, MAX_LISTED, Style, Wish,
 };
+use rubus_nbd::peer::PeerCertificate;
 use rubus_nbd::server::disk::{Abilities, Extent};
 use rubus_nbd::server::handshake::{
     Export, Exports, MAX_HANDSHAKE_BYTES, NoExport, ServerHandshake, Step, TlsPolicy,
@@ -82,6 +83,10 @@ impl Exports for Two {
             }),
             _ => Err(NoExport { why: Refusal::Unknown, words: format!("no export '{name}'") }),
         }
+    }
+
+    fn admits(&self, _: &str, _: Option<&PeerCertificate>) -> Result<(), NoExport> {
+        Ok(())
     }
 }
 

@@ -5,6 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use rubus_host::net::listening::Caller;
+use rubus_nbd::identity::Uuid;
+use rubus_nbd::peer::PeerCertificate;
 use rubus_nbd::server::disk::{Abilities, Disk, Extent, Zeroing};
 use rubus_nbd::server::handshake::{Export, Exports, NoExport};
 use rubus_nbd::server::listener::{Opened, Settings, Store};
@@ -63,6 +65,14 @@ impl Disk for Slowed {
     fn prefetch(&self, offset: u64, length: u64) -> io::Result<()> {
         self.inner.prefetch(offset, length)
     }
+
+    fn admits(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn lost_writes(&self) -> Option<Uuid> {
+        None
+    }
 }
 
 /// The store of clones, with slow disks.
@@ -79,6 +89,10 @@ impl Exports for SlowClones {
 
     fn find(&self, name: &str) -> Result<Export, NoExport> {
         self.clones.find(name)
+    }
+
+    fn admits(&self, _: &str, _: Option<&PeerCertificate>) -> Result<(), NoExport> {
+        Ok(())
     }
 }
 

@@ -48,13 +48,14 @@ pub fn run(general: &General, arguments: &Advise) -> anyhow::Result<Exit> {
         (machine, runs) = subject(general, arguments)?;
         advice = self::advice(&machine, &runs, compression.clone(), arguments)?;
     }
+    let mut first = None;
     if arguments.from.is_none() {
-        try_commands(&World::of(general)?, &machine, &mut advice)?;
+        first = try_commands(&World::of(general)?, &machine, &mut advice)?;
     }
     let mut page = None;
     if arguments.html.is_some() {
         let of_page = advice_for_others(&machine, &runs, compression, arguments)?;
-        page = Some(with_obstacles_of(&advice, of_page));
+        page = Some(with_obstacles_of(&advice, first.as_ref(), of_page));
     }
     show(general, arguments, &advice, page.as_ref())?;
     Ok(if all_measured { Exit::Fine } else { Exit::AnswerIsNo })
@@ -113,9 +114,12 @@ pub fn advice_for_others(
     advice(&machine, &runs, compression, arguments)
 }
 
-/// Obstacles were found on the machine itself; of their words the public ones stay.
-fn with_obstacles_of(own: &Advice, mut for_others: Advice) -> Advice {
+/// Obstacles were found on the machine itself; of their words the public ones stay. What comes first here comes first there.
+fn with_obstacles_of(own: &Advice, first: Option<&Remedy>, mut for_others: Advice) -> Advice {
     let public = |own: &[String]| own.iter().map(|text| shared_reason(text)).collect();
+    if let Some(first) = first {
+        for_others.mend_first(&shared_reason(&first.so_that), &shared_reason(&first.words));
+    }
     for_others.obstacles = public(&own.obstacles);
     for (subject, own) in for_others.subjects.iter_mut().zip(&own.subjects) {
         subject.obstacles = public(&own.obstacles);
@@ -123,14 +127,19 @@ fn with_obstacles_of(own: &Advice, mut for_others: Advice) -> Advice {
     for_others
 }
 
-/// Puts each command that the advice gives through `plan`, and adds what stands in its way.
-fn try_commands(world: &World, machine: &Machine, advice: &mut Advice) -> anyhow::Result<()> {
+/// Puts each command that the advice gives through `plan`, and adds what stands in its way; what comes before the main one.
+fn try_commands(
+    world: &World,
+    machine: &Machine,
+    advice: &mut Advice,
+) -> anyhow::Result<Option<Remedy>> {
+    let mut first = None;
     if let Some(command) = &advice.command {
         let found = obstacles(world, machine, command)?;
         advice.obstacles = sentences(&found);
-        let mut remedies = found.iter().filter_map(|obstacle| obstacle.remedy.as_ref());
-        if let Some((what, remedy)) = remedies.next() {
-            advice.mend_first(what, remedy);
+        first = found.into_iter().find_map(|obstacle| obstacle.remedy);
+        if let Some(first) = &first {
+            advice.mend_first(&first.so_that, &first.words);
         }
     }
     for subject in &mut advice.subjects {
@@ -138,15 +147,21 @@ fn try_commands(world: &World, machine: &Machine, advice: &mut Advice) -> anyhow
             subject.obstacles = sentences(&obstacles(world, machine, command)?);
         }
     }
-    Ok(())
+    Ok(first)
 }
 
 /// Why a plan would be refused.
 struct Obstacle {
     /// As a sentence, with the remedy.
     words: String,
-    /// What must hold, and how it comes to hold.
-    remedy: Option<(String, String)>,
+    remedy: Option<Remedy>,
+}
+
+/// How something comes to hold.
+struct Remedy {
+    /// What must hold.
+    so_that: String,
+    words: String,
 }
 
 fn sentences(all: &[Obstacle]) -> Vec<String> {
@@ -184,7 +199,7 @@ fn obstacles(
         let remedy = check.remedy.as_ref().map(|remedy| format!(": {remedy}"));
         Obstacle {
             words: format!("{} (found: {}){}", check.what, check.found, remedy.unwrap_or_default()),
-            remedy: check.remedy.map(|remedy| (check.what, remedy)),
+            remedy: check.remedy.map(|words| Remedy { so_that: check.what, words }),
         }
     };
     Ok(failed.map(obstacle).collect())

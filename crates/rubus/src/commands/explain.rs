@@ -22,12 +22,9 @@ pub fn run(general: &General, arguments: &Explain) -> anyhow::Result<Exit> {
     let world = World::of(general)?;
     let machine = world.survey();
     let wear = wear::read(world.files(), &machine);
-    let beside = beside(&world, &machine, None, &wear);
-    let found_on = |machine: &Machine| {
-        let mut found = rules::with(rules::of_machine(machine), &beside);
-        found.retain(|finding| finding.rule == kind.code);
-        found
-    };
+    let mut beside = beside(&world, &machine, None, &wear);
+    beside.retain(|finding| finding.rule == kind.code);
+    let found_on = |machine: &Machine| rules::with(rules::of_rule(kind.code, machine), &beside);
     if arguments.json.wanted {
         let document = ExplainDocument {
             code: kind.code,

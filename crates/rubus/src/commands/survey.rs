@@ -57,6 +57,8 @@ pub fn run(general: &General, survey: &Survey) -> anyhow::Result<Exit> {
         // And so that its start can be followed, and zswap explained, on it.
         start = Some(start::of_machine(&recorder, &machine));
         rubus_memory::zswap_probe::zswap(&recorder, &machine);
+        // And what could be tried with `rubus tune`.
+        rubus_tune::candidates::look(&recorder, &machine);
         save(&recorder, path, survey, &machine.read_at)?;
     }
     if general.records {

@@ -1,7 +1,7 @@
 //! Where the results of other machines go.
 
+use rubus_bench::Measured;
 use rubus_bench::cli::{against, bench_options, checkup};
-use rubus_bench::measuring::Measured;
 use rubus_bench::outputs::{self, Outputs, ResultOutputs};
 use rubus_command::{Terminal, places};
 use rubus_fleet::remote::{self, Machines, NotReached};

@@ -103,11 +103,13 @@ fn figures(run: &Run, verdict: &Verdict, style: Style) -> Vec<String> {
     columns.push(("", Left));
     let mut table = Table::new(&columns);
     let mut legend = Legend::of(run);
+    let mut has_commits = false;
     for pipe in &verdict.pipes {
         let (Some(result), Some(demand)) = (pipe.job().and_then(|job| run.job(job)), pipe.demand_s)
         else {
             continue;
         };
+        has_commits |= pipe.name == "commits";
         let is_narrow = pipe.narrowest && !is_share;
         let arrow = if is_narrow { "←" } else { "" };
         let rate = match pipe.bytes_per_second {
@@ -130,12 +132,14 @@ fn figures(run: &Run, verdict: &Verdict, style: Style) -> Vec<String> {
         return jobs(run, style);
     }
     let mut lines = table.lines(style);
-    let about = if is_share {
-        "±: to the farther end of the 95 % interval."
-    } else {
-        "±: to the farther end of the 95 % interval. Real work: a start, an installation, a browser. ← narrowest."
-    };
-    lines.extend(legend.after(about, style).iter().map(|line| style.paint(Tone::Faint, line)));
+    let mut about = String::from("±: to the farther end of the 95 % interval.");
+    if has_commits {
+        about.push_str(" Commit: a write that is safe on the disk.");
+    }
+    if !is_share {
+        about.push_str(" Real work: a start, an installation, a browser. ← narrowest.");
+    }
+    lines.extend(legend.after(&about, style).iter().map(|line| style.paint(Tone::Faint, line)));
     lines
 }
 

@@ -22,8 +22,13 @@ pub(super) fn device_in_words(run: &Run) -> String {
 fn kind_in_words(device: &BlockDevice) -> &'static str {
     match device.kind {
         BlockKind::Disk => match device.path.last().map(|hop| hop.kind) {
-            _ if device.mmc.as_ref().and_then(|mmc| mmc.kind.text()) == Some("SD") => "the SD card",
-            _ if device.mmc.is_some() => "the eMMC",
+            _ if device.mmc.is_some() => {
+                match device.mmc.as_ref().and_then(|mmc| mmc.kind.text()) {
+                    Some("SD") => "the SD card",
+                    Some("MMC") => "the eMMC",
+                    _ => "the card",
+                }
+            }
             Some(HopKind::UsbDevice | HopKind::UsbHub | HopKind::UsbController) => "the USB disk",
             Some(HopKind::Nvme) => "the NVMe disk",
             Some(HopKind::Virtio) => "the virtual disk",

@@ -21,6 +21,7 @@ fn a_bridges_word_alone_does_not_make_an_ssd_spin() {
     assert_eq!(of("WDC WD10SPZX", true), Some(true));
     assert_eq!(of("ST1000LM035", true), Some(true));
     assert_eq!(of("STORE N GO", true), None);
+    assert_eq!(of("QEMU HARDDISK", true), None, "it stands for any disk there");
     disk.path.clear();
     disk.model = Fact::known("anything".into(), "test");
     disk.rotational = Fact::known(true, "test");
@@ -35,6 +36,16 @@ fn a_disk_made_of_a_file_has_no_heads_whatever_its_flag_says() {
     disk.rotational = Fact::known(true, "test");
     disk.model = Fact::unknown("no such file", "test");
     assert_eq!(has_platters(&disk), Some(true));
+    for (model, expected) in [
+        ("QEMU HARDDISK", false),
+        ("VBOX HARDDISK", false),
+        ("Virtual Disk    ", false),
+        ("VMware Virtual S", false),
+        ("Virtual Disk Array", true),
+    ] {
+        disk.model = Fact::known(model.into(), "test");
+        assert_eq!(has_platters(&disk), Some(expected), "{model}");
+    }
     for kind in [BlockKind::Loop, BlockKind::Nbd, BlockKind::Zram, BlockKind::Ram] {
         disk.kind = kind;
         assert_eq!(has_platters(&disk), Some(false), "{kind:?}");

@@ -23,6 +23,10 @@ impl Exports for Two {
             name => Err(NoExport { why: Refusal::Unknown, words: format!("no export '{name}'") }),
         }
     }
+
+    fn admits(&self, _: &str, _: Option<&PeerCertificate>) -> Result<(), NoExport> {
+        Ok(())
+    }
 }
 
 /// Panics if it is asked for anything.
@@ -35,6 +39,10 @@ impl Exports for Untouchable {
 
     fn find(&self, name: &str) -> Result<Export, NoExport> {
         panic!("'{name}' was looked for by somebody in the clear")
+    }
+
+    fn admits(&self, name: &str, _: Option<&PeerCertificate>) -> Result<(), NoExport> {
+        panic!("'{name}' was asked for in the clear")
     }
 }
 

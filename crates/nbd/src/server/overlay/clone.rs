@@ -426,6 +426,15 @@ impl<S: Store> Disk for CloneDisk<S> {
             Ok(true)
         })
     }
+
+    /// Its exports have asked before it is opened.
+    fn admits(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn lost_writes(&self) -> Option<Uuid> {
+        self.lost.get().copied()
+    }
 }
 
 impl<S: Store> CloneDisk<S> {

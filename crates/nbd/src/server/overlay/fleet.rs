@@ -486,6 +486,14 @@ impl Disk for OpenClone {
     fn prefetch(&self, offset: u64, length: u64) -> io::Result<()> {
         self.disk.prefetch(offset, length)
     }
+
+    fn admits(&self) -> io::Result<()> {
+        self.disk.admits()
+    }
+
+    fn lost_writes(&self) -> Option<Uuid> {
+        self.disk.lost_writes()
+    }
 }
 
 #[cfg(test)]
