@@ -25,7 +25,7 @@ pub enum TroubleKind {
     Hardware,
     /// A SATA cable or port lost or damaged what it carried.
     AtaLink,
-    /// A SATA disk did not answer in time.
+    /// A SATA or SCSI disk did not answer in time.
     AtaTimeout,
     /// A command to a disk behind a USB bridge with UAS was given up.
     UasAbort,

@@ -30,6 +30,18 @@ const PAIRS: &[Pair] = &[
     ("a card of a reader that was pulled out and left its filesystem clean, and one that went away under a write",
      "[ 9.1] mmcblk0: mmc0:b368 SD32G 29.7 GiB\n[ 600.1] mmc0: card b368 removed",
      "[ 9.1] mmcblk0: mmc0:b368 SD32G 29.7 GiB\n[ 600.1] mmc0: card b368 removed\n[ 600.2] EXT4-fs warning (device mmcblk0p2): ext4_end_bio:343: I/O error 10 writing to inode 5819 starting block 6990)\n[ 600.3] Aborting journal on device mmcblk0p2-8.\n[ 600.4] EXT4-fs error (device mmcblk0p2): ext4_journal_check_start:83: comm systemd: Detected aborted journal", "mmcblk0", WentAway),
+    ("a SCSI disk that answers queries too late, and one that fails to read so",
+     "[ 9.1] sd 3:0:0:0: [sdb] tag#0 timing out command, waited 20s\n[ 99.1] sd 3:0:0:0: [sdb] tag#1 FAILED Result: hostbyte=DID_TIME_OUT driverbyte=DRIVER_OK cmd_age=30s\n[ 99.2] sd 3:0:0:0: [sdb] tag#1 CDB: ATA command pass through(16) 85 06 2c 00 00 00 00 00 00 00 00 00 00 00 e5 00",
+     "[ 9.1] sd 3:0:0:0: [sdb] tag#0 timing out command, waited 180s\n[ 9.2] I/O error, dev sdb, sector 4096 op 0x0:(READ) flags 0x80700", "sdb", NoAnswer),
+    ("a disk of iSCSI whose server was away, and one of this machine",
+     "[ 1.1] scsi host3: iSCSI Initiator over TCP/IP\n[ 9.1] sd 3:0:0:0: [sdb] tag#0 timing out command, waited 180s\n[ 9.2] I/O error, dev sdb, sector 4096 op 0x0:(READ) flags 0x80700\n[ 199.1] sd 3:0:0:0: [sdb] tag#0 timing out command, waited 180s\n[ 199.2] I/O error, dev sdb, sector 4104 op 0x0:(READ) flags 0x80700",
+     "[ 9.1] sd 3:0:0:0: [sdb] tag#0 timing out command, waited 180s\n[ 9.2] I/O error, dev sdb, sector 4096 op 0x0:(READ) flags 0x80700", "sdb", NoAnswer),
+    ("a SCSI disk that an old kernel names by its address",
+     "[ 2.3] sd 9:0:0:0: [sdc] Attached SCSI disk\n[ 53836.9] sd 9:0:0:0: timing out command, waited 20s",
+     "[ 2.3] sd 9:0:0:0: [sdc] Attached SCSI disk\n[ 53836.9] sd 9:0:0:0: timing out command, waited 180s\n[ 53836.9] end_request: I/O error, dev sdc, sector 66", "sdc", NoAnswer),
+    ("an NVMe disk whose commands end with a reset and succeed then, and one whose command fails",
+     "[ 9.1] nvme0n1: I/O Cmd(0x2) @ LBA 4711, 8 blocks, I/O Error (sct 0x3 / sc 0x71)\n[ 9.2] nvme0n1: I/O Cmd(0x2) @ LBA 4719, 8 blocks, I/O Error (sct 0x3 / sc 0x71)",
+     "[ 9.1] nvme0n1: I/O Cmd(0x2) @ LBA 4711, 8 blocks, I/O Error (sct 0x3 / sc 0x71)\n[ 9.2] I/O error, dev nvme0n1, sector 4711 op 0x0:(READ) flags 0x80700", "nvme0", Connection),
     ("a SATA command that found no answer once, and one that never does",
      "[ 9.1] ata2.00: exception Emask 0x0 SAct 0x4 SErr 0x0 action 0x6 frozen\n[ 9.2] ata2.00: failed command: WRITE FPDMA QUEUED\n[ 9.3] ata2: hard resetting link\n[ 9.9] ata2: EH complete",
      "[ 9.1] ata2.00: exception Emask 0x0 SAct 0x4 SErr 0x0 action 0x6 frozen\n[ 9.2] ata2.00: failed command: WRITE FPDMA QUEUED\n[ 9.3] ata2: hard resetting link\n[ 9.9] ata2: EH complete\n[ 99.1] ata2.00: exception Emask 0x0 SAct 0x4 SErr 0x0 action 0x6 frozen\n[ 99.2] ata2.00: failed command: WRITE FPDMA QUEUED\n[ 99.3] I/O error, dev sdb, sector 4096 op 0x1:(WRITE) flags 0x800", "sdb", NoAnswer),
@@ -109,6 +121,10 @@ const CASES: &[Case] = &[
      "[ 1.0] I/O error, dev sdb, sector 2048 op 0x1:(WRITE) flags 0x0\n[ 1.1] BTRFS error (device sda1): bdev /dev/sdb1 errs: wr 1, rd 0, flush 0, corrupt 0, gen 0\n[ 1.3] BTRFS error (device sda1): error writing primary super block to device 2", "sdb", Disk),
     ("a USB controller that died under an idle disk",
      "[ 2.1] usb-storage 2-1:1.0: USB Mass Storage device detected\n[ 2.2] scsi host0: usb-storage 2-1:1.0\n[ 2.3] sd 0:0:0:0: [sda] Attached SCSI disk\n[ 72.1] xhci_hcd 0000:01:00.0: HC died; cleaning up\n[ 72.2] usb 2-1: USB disconnect, device number 2", "sda", Controller),
+    ("a port of PCI Express that cuts the link to an NVMe disk",
+     "[ 90.3] nvme nvme0: frozen state error detected, reset controller\n[ 91.3] I/O error, dev nvme0n1, sector 55 op 0x0:(READ) flags 0x0", "nvme0", Connection),
+    ("a member of an array that dropped off USB",
+     "[ 2.1] usb-storage 2-3.1:1.0: USB Mass Storage device detected\n[ 2.2] scsi host4: usb-storage 2-3.1:1.0\n[ 2.3] sd 4:0:0:0: [sdd] Attached SCSI disk\n[ 9000.1] usb 2-3.1: USB disconnect, device number 5\n[ 9000.2] md/raid1:md0: Disk failure on sdd1, disabling device.", "sdd", WentAway),
     ("writes to a disk that is gone",
      "[ 2.1] usb-storage 2-1:1.0: USB Mass Storage device detected\n[ 2.2] scsi host0: usb-storage 2-1:1.0\n[ 2.3] sd 0:0:0:0: [sda] Attached SCSI disk\n[ 900.1] usb 2-1: USB disconnect, device number 2\n[ 900.2] device offline error, dev sda, sector 123456 op 0x1:(WRITE) flags 0x800", "sda", WentAway),
     ("a card that failed until the kernel gave it up",
@@ -129,6 +145,18 @@ fn wrong_checksums_on_two_disks_at_once_are_no_disks_fault() {
     assert_eq!(judged(&line("sda1")), [("sda".to_string(), Disk, true)]);
     let both = judged(&format!("{}{}", line("sda1"), line("sdb1")));
     assert!(both.iter().all(|(_, cause, _)| *cause == Filesystem), "{both:?}");
+}
+
+#[test]
+fn three_disks_that_fall_silent_share_what_is_to_blame() {
+    let lines = |disk: &str| {
+        format!(
+            "sd 3:0:0:0: [{disk}] tag#0 timing out command, waited 180s\nI/O error, dev {disk}, sector 4096 op 0x0:(READ) flags 0x80700\n"
+        )
+    };
+    let found = judged(&["sda", "sdb", "sdc"].map(lines).concat());
+    assert!(found.iter().all(|(_, cause, _)| *cause == Connection), "{found:?}");
+    assert_eq!(found.len(), 3);
 }
 
 #[test]

@@ -298,6 +298,32 @@ fn further_silences(lines: &[Told<'_>]) -> Vec<usize> {
     found
 }
 
+/// A SCSI disk may answer a query for its state too late, and a reset ends commands of an NVMe disk that are tried again: they say
+/// why a read or write failed, and nothing where none did.
+///
+/// A failure that is `harmless` is none.
+pub(super) fn silences_without_loss(
+    lines: &[Told<'_>],
+    disks: &UsbDisks,
+    harmless: &BTreeSet<usize>,
+) -> Vec<usize> {
+    let numbered = lines.iter().enumerate();
+    let failed: BTreeSet<String> = numbered
+        .filter(|(at, _)| !harmless.contains(at))
+        .filter_map(|(_, told)| told.part_of(Io).and_then(disk_of))
+        .collect();
+    let silent = |told: &Told<'_>| {
+        let message: &str = &told.line.message;
+        let scsi = told.part_of(AtaTimeout).filter(|_| message.starts_with("sd "));
+        let nvme = told.part_of(NvmeTimeout).filter(|_| message.contains(" @ LBA "));
+        let part = scsi.or(nvme)?;
+        Some(disks.name_of(part.to_string()).and_then(|name| disk_of(&name)))
+    };
+    matching(lines, |told| {
+        silent(told).is_some_and(|disk| disk.is_none_or(|disk| !failed.contains(&disk)))
+    })
+}
+
 /// The kernel disables a disk that it gives up, one that was pulled out, of which the link is down, and one that is removed on
 /// purpose, which is stopped just before. Source: Linux, drivers/scsi/sd.c, `sd_shutdown`; drivers/ata/libata-core.c,
 /// `ata_dev_disable`.

@@ -303,6 +303,7 @@ fn of_disk(disk: &Disk<'_>) -> Option<Health> {
     }
     if disk.has(NvmeGone)
         || disk.of(NvmeTimeout) > 1
+        || (disk.has(NvmeTimeout) && disk.has(Io))
         || disk.has(PcieUncorrected)
         || disk.of(PcieCorrected) >= MANY_CORRECTED
     {
@@ -380,6 +381,7 @@ fn of_usb(disk: &Disk<'_>) -> Option<Health> {
         UsbEnumeration,
         UsbReset,
         Io,
+        ArrayMember,
         FilesystemReadOnly,
         Filesystem,
     ];
@@ -389,7 +391,8 @@ fn of_usb(disk: &Disk<'_>) -> Option<Health> {
     }
     let has_lost = disk.has_lost();
     // A disk that was unplugged in peace went away as often as it came, and nothing failed.
-    let fell_off = disk.has(UsbDisconnect) && has_lost;
+    let left_an_array = disk.has(UsbDisconnect) && disk.has(ArrayMember);
+    let fell_off = disk.has(UsbDisconnect) && has_lost || left_an_array;
     let lost_controller = disk.counts.on_board(UsbController) > 0
         && disk.has(UsbDisk)
         && (disk.has(UsbDisconnect) || has_lost)
@@ -416,7 +419,7 @@ fn of_usb(disk: &Disk<'_>) -> Option<Health> {
     } else {
         Cause::WentAway
     };
-    disk.health(cause, has_lost || lost_controller, KINDS)
+    disk.health(cause, has_lost || left_an_array || lost_controller, KINDS)
 }
 
 /// A filesystem on LUKS, LVM or bcache is in danger whatever is below it; where a disk below is told, that is enough.
@@ -443,9 +446,12 @@ const MANY_DISKS: usize = 3;
 
 fn without_blame_for_many_failures(found: &mut [Health]) {
     let is_bare = |health: &Health| {
-        health.cause == Cause::Disk
+        matches!(health.cause, Cause::Disk | Cause::NoAnswer)
             && health.part.starts_with("sd")
-            && health.evidence.iter().all(|(kind, _)| matches!(kind, Io | ArrayMember | Filesystem))
+            && health
+                .evidence
+                .iter()
+                .all(|(kind, _)| matches!(kind, Io | AtaTimeout | ArrayMember | Filesystem))
             && health.evidence.iter().any(|(kind, _)| *kind == Io)
     };
     if found.iter().filter(|health| is_bare(health)).count() >= MANY_DISKS {

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 use rubus_vocabulary::kernel_log::{KernelTrouble, TroubleKind};
 
 use beside::beside;
-use harmless::harmless;
+use harmless::{harmless, silences_without_loss};
 pub use judge::{Cause, Health, judge};
 use line::{Line, is_start};
 pub use on_machine::{link_errors, of_log, of_machine};
@@ -38,6 +38,8 @@ pub fn troubles(log: &str) -> Vec<KernelTrouble> {
     let lost_disks = slots::lost_disks(&lines);
     let mut harmless = harmless(&lines, &disks);
     harmless.extend(beside(&lines, &disks));
+    let silences = silences_without_loss(&lines, &disks, &harmless);
+    harmless.extend(silences);
     let mut found: BTreeMap<(TroubleKind, String), KernelTrouble> = BTreeMap::new();
     let mut since_start: BTreeMap<(TroubleKind, String), u64> = BTreeMap::new();
     for (at, Told { line, trouble }) in lines.into_iter().enumerate() {

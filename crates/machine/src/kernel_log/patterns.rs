@@ -283,6 +283,13 @@ static PATTERNS: &[Pattern] = &[
     pattern!(Io, Scsi, ["FAILED Result: hostbyte=DID_BAD_TARGET"], none: [],
         fires: "sdd" in "sd 9:0:0:0: [sdd] tag#25 FAILED Result: hostbyte=DID_BAD_TARGET driverbyte=DRIVER_OK",
         quiet: "sd 0:0:0:0: [sda] tag#0 FAILED Result: hostbyte=DID_OK driverbyte=DRIVER_OK cmd_age=0s"),
+    // drivers/scsi/scsi_lib.c, `scsi_complete`: as long as a command may take with all its tries.
+    pattern!(AtaTimeout, Scsi, ["timing out command, waited "], none: [],
+        fires: "sda" in "sd 0:0:9:0: [sda] tag#12 timing out command, waited 180s", quiet: "sd 0:0:9:0: Power-on or device reset occurred"),
+    // drivers/scsi/scsi_error.c, `scsi_eh_flush_done_q`: given up without a result.
+    pattern!(AtaTimeout, Scsi, ["FAILED Result: hostbyte=DID_TIME_OUT"], none: [],
+        fires: "sdb" in "sd 1:0:0:0: [sdb] tag#9 FAILED Result: hostbyte=DID_TIME_OUT driverbyte=DRIVER_OK cmd_age=30s",
+        quiet: "sd 1:0:0:0: [sdb] tag#9 FAILED Result: hostbyte=DID_OK driverbyte=DRIVER_OK cmd_age=0s"),
     pattern!(Io, Scsi, ["Read Capacity(", "failed: ", "DID_ERROR"], none: [],
         fires: "sdf" in "sd 11:0:0:0: [sdf] Read Capacity(16) failed: Result: hostbyte=DID_ERROR driverbyte=DRIVER_OK",
         quiet: "sd 6:0:0:0: [sdc] Read Capacity(10) failed: Result: hostbyte=DID_OK driverbyte=DRIVER_SENSE"),
@@ -380,6 +387,10 @@ static PATTERNS: &[Pattern] = &[
     // NVMe and PCI Express.
     pattern!(NvmeTimeout, Head, ["nvme nvme", "QID", "timeout"], none: ["completion polled"],
         fires: "nvme0" in "nvme nvme0: I/O 5 QID 1 timeout, aborting", quiet: "nvme nvme0: I/O 5 QID 1 timeout, completion polled"),
+    // drivers/nvme/host/core.c, `nvme_log_error`: status 371h is the kernel's own, for a command that it ended with the controller's reset.
+    pattern!(NvmeTimeout, Head, ["nvme", " @ LBA ", "(sct 0x3 / sc 0x71)"], none: [],
+        fires: "nvme0n1" in "nvme0n1: I/O Cmd(0x2) @ LBA 4711, 8 blocks, I/O Error (sct 0x3 / sc 0x71)",
+        quiet: "nvme1: Async Event(0xc), Host Aborted Command (sct 0x3 / sc 0x71)"),
     // Of the status, bit 1 is the controller's own report of a fatal error; all bits set are no answer.
     pattern!(NvmeFatal, Head, ["nvme nvme", "CSTS=0x3"], none: [],
         fires: "nvme0" in "nvme nvme0: controller is down; will reset: CSTS=0x3, PCI_STATUS=0x10", quiet: "nvme nvme0: Shutdown timeout set to 8 seconds"),
@@ -411,6 +422,9 @@ static PATTERNS: &[Pattern] = &[
     pattern!(PcieUncorrected, PciFunction, ["PCIe Bus Error: severity=Uncorrect"], none: [],
         fires: "0000:00:00.0" in "pcieport 0000:00:00.0: PCIe Bus Error: severity=Uncorrectable (Fatal), type=Transaction Layer",
         quiet: "pcieport 0000:00:00.0: PME: Signaling with IRQ 39"),
+    // drivers/nvme/host/pci.c, `nvme_error_detected`: the port above found a fatal error and cut the link.
+    pattern!(PcieUncorrected, Head, ["nvme nvme", "frozen state error detected"], none: [],
+        fires: "nvme0" in "nvme nvme0: frozen state error detected, reset controller", quiet: "nvme nvme0: restart after slot reset"),
     pattern!(PcieUncorrected, PciFunction, ["ahci ", "AHCI controller unavailable!"], none: [],
         fires: "0000:01:00.0" in "ahci 0000:01:00.0: AHCI controller unavailable!", quiet: "ahci 0000:01:00.0: SSS flag set, parallel bus scan disabled"),
 

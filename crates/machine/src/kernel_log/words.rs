@@ -54,7 +54,7 @@ impl Health {
         ),
         Cause::NoAnswer => (
             "Each time the disk stands still for half a minute; writes may fail.",
-            format!("The log does not say why it does not answer. Try, in this order: another cable and port; the link without power management (`echo max_performance` into its `link_power_management_policy`); one command at a time (1 into its `queue_depth`); then ask the disk what it knows of itself (`smartctl -a {}`).", node(disk)),
+            format!("The log does not say why it does not answer. Try, in this order: another cable and port; on SATA the link without power management (`echo max_performance` into its `link_power_management_policy`); one command at a time (1 into its `queue_depth`); then ask the disk what it knows of itself (`smartctl -a {}`).", node(disk)),
             None,
         ),
         Cause::Disk => (
@@ -150,9 +150,7 @@ fn words(kind: TroubleKind, times: u64) -> String {
         TroubleKind::AtaLink => {
             ("transfer damaged on the disk's cable", "transfers damaged on the disk's cable")
         }
-        TroubleKind::AtaTimeout => {
-            ("SATA command without an answer", "SATA commands without an answer")
-        }
+        TroubleKind::AtaTimeout => ("command without an answer", "commands without an answer"),
         TroubleKind::UasAbort => ("command that UAS gave up", "commands that UAS gave up"),
         TroubleKind::UsbReset => ("reset of the USB device", "resets of the USB device"),
         TroubleKind::UsbEnumeration => (

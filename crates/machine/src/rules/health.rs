@@ -23,7 +23,7 @@ pub(super) static RULES: &[Rule] = &[
     Rule {
         name: "disk-goes-silent",
         weight: Weight::Danger,
-        when: "the kernel's log has SATA commands of a disk without an answer, and nothing that says why",
+        when: "the kernel's log has commands of a SATA or SCSI disk without an answer, and nothing that says why",
         source: KERNEL,
         disproof: "Change the cable, then the port, then end the link's power saving, under the same load: each time \
         it is silent again, and it is the disk.",
