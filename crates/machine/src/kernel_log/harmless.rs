@@ -298,10 +298,8 @@ fn further_silences(lines: &[Told<'_>]) -> Vec<usize> {
     found
 }
 
-/// A SCSI disk may answer a query for its state too late, and a reset ends commands of an NVMe disk that are tried again: they say
-/// why a read or write failed, and nothing where none did.
-///
-/// A failure that is `harmless` is none.
+/// A SCSI disk may answer a query for its state too late, and a reset ends commands of an NVMe disk that are tried again. Both say why
+/// a read or write failed, and nothing where none did. A failure that is `harmless` is none.
 pub(super) fn silences_without_loss(
     lines: &[Told<'_>],
     disks: &UsbDisks,
