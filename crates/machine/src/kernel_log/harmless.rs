@@ -298,8 +298,9 @@ fn further_silences(lines: &[Told<'_>]) -> Vec<usize> {
     found
 }
 
-/// A SCSI disk may answer a query for its state too late, and a reset ends commands of an NVMe disk that are tried again. Both say why
-/// a read or write failed, and nothing where none did. A failure that is `harmless` is none.
+/// A SCSI disk may answer a query for its state too late, and a reset ends commands of an NVMe disk that are tried again. A wake-up may
+/// cut the link of an NVMe disk for a moment. All say why a read or write failed, and nothing where none did. A failure that is
+/// `harmless` is none.
 pub(super) fn silences_without_loss(
     lines: &[Told<'_>],
     disks: &UsbDisks,
@@ -314,7 +315,8 @@ pub(super) fn silences_without_loss(
         let message: &str = &told.line.message;
         let scsi = told.part_of(AtaTimeout).filter(|_| message.starts_with("sd "));
         let nvme = told.part_of(NvmeTimeout).filter(|_| message.contains(" @ LBA "));
-        let part = scsi.or(nvme)?;
+        let cut = told.part_of(PcieUncorrected).filter(|_| message.contains("frozen state "));
+        let part = scsi.or(nvme).or(cut)?;
         Some(disks.name_of(part.to_string()).and_then(|name| disk_of(&name)))
     };
     matching(lines, |told| {
