@@ -420,6 +420,23 @@ fn is_broken_protocol(told: &Told<'_>) -> bool {
     told.part_of(AtaLink).is_some() && (has("exception Emask 0x2 ") || has("exception Emask 0x3 "))
 }
 
+/// How messages of a host begin whose iSCSI session ended, and its disk: the kernel then rejects what waits for it.
+/// Source: Linux, drivers/scsi/scsi_transport_iscsi.c, `session_recovery_timedout`.
+fn ended_sessions(lines: &[Told<'_>]) -> Vec<(String, String)> {
+    let ended = lines.windows(3).filter_map(|next| {
+        let [ended, rejected, failed] = next else {
+            return None;
+        };
+        let (host, reason) = rejected.line.message.split_once(':')?;
+        let is_end = ended.line.message.contains(": session recovery timed out after ")
+            && host.starts_with("sd ")
+            && reason.ends_with("rejecting I/O to offline device");
+        let disk = failed.part_of(Io).and_then(disk_of).filter(|_| is_end)?;
+        Some((format!("{host}:"), disk))
+    });
+    ended.collect()
+}
+
 /// Reads of a disk on iSCSI or on NVMe over a network fail with its server or the network.
 fn network_disks(lines: &[Told<'_>]) -> Vec<usize> {
     let host = |message: &str| {
@@ -427,8 +444,10 @@ fn network_disks(lines: &[Told<'_>]) -> Vec<usize> {
         let host = host.trim_start_matches(" host").trim();
         driver.contains("iSCSI Initiator").then(|| format!("sd {host}:"))
     };
-    let hosts: BTreeSet<String> =
+    let ended = ended_sessions(lines);
+    let mut hosts: BTreeSet<String> =
         lines.iter().filter_map(|told| host(&told.line.message)).collect();
+    hosts.extend(ended.iter().map(|(host, _)| host.clone()));
     let is_theirs = |message: &&str| hosts.iter().any(|host| message.starts_with(host));
     let messages = lines.iter().map(|told| &*told.line.message);
     // `nvme nvme1: new ctrl: NQN "nqn.2014-08.org.example:a", addr 192.0.2.1:4420`.
@@ -439,6 +458,7 @@ fn network_disks(lines: &[Told<'_>]) -> Vec<usize> {
     let controllers: Vec<String> = lines.iter().filter_map(controller).collect();
     let mut disks: BTreeSet<&str> = messages.filter(is_theirs).filter_map(bracketed_disk).collect();
     disks.extend(controllers.iter().map(String::as_str));
+    disks.extend(ended.iter().map(|(_, disk)| disk.as_str()));
     // A name that a disk of this machine had too excuses nothing.
     let others = lines.iter().map(|told| &*told.line.message).filter(|message| !is_theirs(message));
     let own: BTreeSet<&str> = others.filter_map(bracketed_disk).collect();
