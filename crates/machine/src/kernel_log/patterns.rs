@@ -278,6 +278,9 @@ static PATTERNS: &[Pattern] = &[
         fires: "sdb" in "sd 1:0:0:0: [sdb] tag#0 Sense Key : 0x4 [current]", quiet: "sd 1:0:0:0: [sdb] tag#0 Sense Key : 0x2 [current]"),
     pattern!(Medium, Head, ["sd", ": Current: sense key", "0x3"], none: [],
         fires: "sdb" in "sdb: Current: sense key=0x3", quiet: "sdb: Current: sense key=0x5"),
+    // drivers/scsi/constants.c of Linux 2.6 with its words.
+    pattern!(Medium, Head, ["sd", ": Current: sense key: Medium Error"], none: [],
+        fires: "sda" in "sda: Current: sense key: Medium Error", quiet: "sda: Current: sense key: Recovered Error"),
     pattern!(Io, Scsi, ["Device offlined - not ready after error recovery"], none: [],
         fires: "sda" in "sd 0:0:0:0: [sda] Device offlined - not ready after error recovery", quiet: "sd 0:0:0:0: [sda] Stopping disk"),
     pattern!(Io, Scsi, ["FAILED Result: hostbyte=DID_BAD_TARGET"], none: [],
