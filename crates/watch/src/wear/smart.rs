@@ -8,6 +8,7 @@
 mod attributes;
 mod defects;
 mod lenient;
+mod reporting;
 mod self_test;
 #[cfg(test)]
 mod tests;
@@ -253,6 +254,12 @@ fn of_scsi(wear: &mut Wear, answer: &Value) {
     if wear.is_turning {
         warn_of_unreadable(wear, [count(&answer["scsi_pending_defects"]["count"])]);
         warn_of_reallocated(wear, [defects::grown(answer)]);
+    }
+    let has_spoken = wear.used.is_some() || !wear.warnings.is_empty() || is_failing(answer);
+    if !has_spoken && reporting::is_silent(answer) {
+        wear.source = None;
+        let words = || "its reports of its own health are off".to_string();
+        wear.trouble.get_or_insert_with(|| Trouble::Other(words()));
     }
 }
 
