@@ -522,6 +522,21 @@ mod tests {
     }
 
     #[test]
+    fn the_version_of_a_kernel_is_no_address() {
+        let release = "5.15.146.1-microsoft-standard-WSL2\n";
+        let files = FakeFiles::new()
+            .file("/proc/sys/kernel/osrelease", release)
+            .file("/etc/x", "5.15.146.2\n");
+        let recorder = Recorder::new(&files);
+        read_everything_there(&recorder);
+        let mut record = recorder.record();
+        Redactor::new(secrets::find(&files, &record, &[])).redact(&mut record);
+        let text = |path: &str| String::from_utf8_lossy(&record.files[path].bytes).into_owned();
+        assert_eq!(text("/proc/sys/kernel/osrelease"), release);
+        assert_ne!(text("/etc/x"), "5.15.146.2\n");
+    }
+
+    #[test]
     fn a_pseudonym_keeps_the_ends_and_the_writing_of_a_name() {
         let of = |name: &str| String::from_utf8(named(b"host-", name.as_bytes(), 0x1f)).unwrap();
         for (name, pseudonym) in [

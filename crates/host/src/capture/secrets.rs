@@ -12,6 +12,7 @@ use crate::files::Files;
 use crate::shareable::identities;
 use crate::shareable::list::is_word;
 use crate::shareable::products::is_product;
+use crate::shareable::releases;
 use crate::simulated::recorder::Record;
 use crate::simulated::tree::Contents;
 
@@ -80,6 +81,7 @@ pub(crate) fn find(files: &dyn Files, record: &Record, names: &[String]) -> Secr
         secrets.add_shapes(&text);
     }
     secrets.forget_places(record);
+    secrets.forget_version(record);
     secrets.add_host_names(files, record);
     secrets
 }
@@ -196,6 +198,17 @@ impl Secrets {
                     }
                 }
             }
+        }
+    }
+
+    /// Takes back an address that is the version of the kernel, unless it is known from elsewhere, too.
+    fn forget_version(&mut self, record: &Record) {
+        let release = record.files.get("/proc/sys/kernel/osrelease");
+        let release = release.map(|contents| String::from_utf8_lossy(&contents.bytes));
+        if let Some(numbers) = release.as_deref().and_then(releases::four_numbers)
+            && self.found.get(numbers) == Some(&(Shape::Name, Reach::Words))
+        {
+            self.found.remove(numbers);
         }
     }
 

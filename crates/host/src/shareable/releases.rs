@@ -13,6 +13,18 @@ pub fn addresses_in(release: &str) -> Vec<&str> {
     beyond.into_iter().chain(dotted).chain(joined).collect()
 }
 
+/// The four numbers that a release of Microsoft's kernel for WSL begins with, and that look like an address: "5.15.146.1" of
+/// "5.15.146.1-microsoft-standard-WSL2".
+pub fn four_numbers(release: &str) -> Option<&str> {
+    let (numbers, _) = release.split_once("-microsoft-standard")?;
+    let parts: Vec<&str> = numbers.split('.').collect();
+    let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let is_version = parts.len() == MAX_NUMBERS
+        && parts.iter().all(is_number)
+        && beyond_version(numbers).is_none();
+    if is_version { Some(numbers) } else { None }
+}
+
 /// What cannot be a version: of its first number two digits are known, of its second too.
 fn beyond_version(version: &str) -> Option<&str> {
     let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
@@ -63,6 +75,23 @@ mod tests {
             "",
         ] {
             assert!(addresses_in(release).is_empty(), "{release}");
+        }
+    }
+
+    #[test]
+    fn four_numbers_are_a_version_where_microsoft_says_so() {
+        for release in ["5.15.146.1-microsoft-standard-WSL2", "6.6.87.2-microsoft-standard-WSL2+"] {
+            let (numbers, _) = release.split_once('-').unwrap();
+            assert_eq!(four_numbers(release), Some(numbers), "{release}");
+        }
+        for release in [
+            "4.19.128-microsoft-standard",
+            "5.15.146.1-qz",
+            "5.15.146.1",
+            "192.168.1.5-microsoft-standard-WSL2",
+            "5.15.qz.1-microsoft-standard-WSL2",
+        ] {
+            assert_eq!(four_numbers(release), None, "{release}");
         }
     }
 }

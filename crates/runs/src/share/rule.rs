@@ -150,12 +150,13 @@ fn is_version(text: &str) -> bool {
             is_number(&first) && rest.starts_with(|c: char| c.is_ascii_digit())
         })
     };
+    let behind = releases::four_numbers(text).map_or(text, |numbers| &text[numbers.len()..]);
     text.chars().all(|c| c.is_ascii_alphanumeric() || MARKS.contains(&c))
         && pieces.iter().all(|piece| !piece.is_empty())
         && numbers <= MAX_NUMBERS
         && letters <= 1
         && begins(text)
-        && !identities::is_address(text)
+        && !identities::is_address(behind)
         && releases::addresses_in(text).is_empty()
 }
 
@@ -334,4 +335,20 @@ pub(super) fn job_option(name: &str, value: &str, context: Context<'_>) -> Optio
     let is_kept = JOB_OPTIONS.contains(&name)
         && (value.is_empty() || options::is_words(value) || options::is_number(value));
     is_kept.then(|| value.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_told_from_an_address() {
+        for text in ["6.12.47+rpt-rpi-v8", "5.15.146.1-microsoft-standard-WSL2"] {
+            assert!(is_version(text), "{text}");
+            assert_eq!(release(text), text);
+        }
+        for text in ["192.168.1.5", "5.15.146.1-qz", "192.168.1.5-microsoft-standard-WSL2"] {
+            assert!(!is_version(text), "{text}");
+        }
+    }
 }
