@@ -207,13 +207,14 @@ fn clock_bytes(line: &str) -> usize {
     line.find(MARK).filter(|_| is_clock).map_or(0, |at| at + MARK.len())
 }
 
-/// A commit of the firmware ("version COMMIT", "hash is COMMIT"), a card's address on its bus, a time in seconds between parentheses, and flags of the firmware.
+/// A commit of the firmware ("version COMMIT", "hash is COMMIT"), a card's address on its bus, a time in seconds behind its year, and flags of the firmware.
 fn is_answer(before: (&str, &str), word: &str) -> bool {
     let is_hex =
         |length: usize| word.len() == length && word.bytes().all(|byte| byte.is_ascii_hexdigit());
     let seconds = word.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
-    let is_seconds =
-        seconds.is_some_and(|s| s.len() == 10 && s.bytes().all(|b| b.is_ascii_digit()));
+    let year = before.1.parse::<u64>().unwrap_or(0);
+    let is_of_year = |s: u64| (s / 31_556_952 + 1970).abs_diff(year) <= 1;
+    let is_seconds = seconds.is_some_and(|s| s.len() == 10 && s.parse().is_ok_and(is_of_year));
     let is_of_disk = ["sector", "sectors", "block", "blocks"].contains(&before.1);
     let number = word.trim_end_matches([',', ':', ')']);
     let is_place = is_of_disk && number.len() <= 20 && number.bytes().all(|b| b.is_ascii_digit());
@@ -221,7 +222,7 @@ fn is_answer(before: (&str, &str), word: &str) -> bool {
     let is_of_firmware = before.1 == "version" || before == ("hash", "is");
     is_place
         || (is_hex(40) && is_of_firmware)
-        || is_hex(4)
+        || is_hex(4) && before.1 == "address"
         || is_seconds
         || flags.is_some_and(is_kernel_number)
 }
@@ -300,8 +301,8 @@ fn cpu_line(line: &str) -> Option<String> {
         return None;
     }
     let is_public = match known.as_str() {
-        // It has a pseudonym.
-        "serial" => true,
+        // One that identifies the board has a pseudonym.
+        "serial" => is_board_serial(value.trim()),
         // A board's revision has up to eight digits; the kind of the board is among them.
         "revision" => value.trim().len() <= 8 && shapes::is_hex(value.trim()),
         "vendor_id" => CPU_VENDORS.contains(&value.trim()),
@@ -312,6 +313,11 @@ fn cpu_line(line: &str) -> Option<String> {
         _ => is_cpu_value(value.trim()),
     };
     Some(if is_public { line.to_string() } else { format!("{name}: {LEFT_OUT}") })
+}
+
+/// A number that is replaced wherever it stands, or none.
+fn is_board_serial(value: &str) -> bool {
+    value.len() >= 12 && shapes::identifies(value) || value.bytes().all(|b| b == b'0')
 }
 
 fn is_cpu_value(value: &str) -> bool {
@@ -452,7 +458,7 @@ const UDEV_PRODUCTS: &str = "ID_MODEL|ID_VENDOR|ID_NAME|ID_USB_MODEL|ID_USB_VEND
 /// Those that are identities, which have pseudonyms.
 const UDEV_IDENTITIES: &str = "ID_SERIAL|ID_SERIAL_SHORT|ID_USB_SERIAL|ID_USB_SERIAL_SHORT|ID_SCSI_SERIAL|SCSI_IDENT_SERIAL|\
      ID_NVME_SERIAL|ID_FS_UUID|ID_FS_UUID_ENC|ID_FS_UUID_SUB|ID_PART_ENTRY_UUID|ID_PART_TABLE_UUID|ID_WWN|\
-     ID_WWN_WITH_EXTENSION|ID_WWN_VENDOR_EXTENSION|DM_UUID|ID_NET_NAME_MAC";
+     ID_WWN_WITH_EXTENSION|ID_WWN_VENDOR_EXTENSION";
 /// Those that are names that people gave.
 const UDEV_NAMES: &str =
     "ID_FS_LABEL|ID_FS_LABEL_ENC|ID_PART_ENTRY_NAME|DM_NAME|DM_VG_NAME|DM_LV_NAME|MD_NAME";
@@ -484,6 +490,7 @@ fn is_property(key: &str, value: &str, names: &mut Pseudonyms) -> bool {
             note_mapping_id(value, names);
             true
         }
+        "ID_NET_NAME_MAC" => shapes::address_in_name(value).is_some(),
         _ if is_of(UDEV_IDENTITIES) => true,
         _ if is_of(UDEV_NUMBERS) => value.split(' ').all(is_value_or_node),
         _ if is_of(UDEV_WORDS) => value.split(' ').all(is_value_or_node) && is_public(value),

@@ -62,7 +62,7 @@ pub(super) fn line_of(form: Form, line: &str, names: &mut Pseudonyms) -> String 
             *first = paths::volume(first, names);
             rest.iter().all(|column| is_of_swaps(column)).then_some(())
         }),
-        Form::Mountinfo => columns(line, names, |columns, names| mountinfo_columns(columns, names)),
+        Form::Mountinfo => columns(line, names, mountinfo_columns),
         Form::FirmwareConfig => firmware_line(line, names).unwrap_or_else(|| LEFT_OUT.into()),
         Form::Settings => setting(line, names).unwrap_or_else(|| LEFT_OUT.into()),
     }
@@ -178,9 +178,18 @@ fn crypttab_columns(columns: &mut Vec<String>, names: &mut Pseudonyms) -> Option
     Some(())
 }
 
-/// proc_pid_mountinfo(5): after the sixth column come optional ones up to a dash.
-fn mountinfo_columns(columns: &mut [String], names: &mut Pseudonyms) -> Option<()> {
+/// proc_pid_mountinfo(5): after the sixth column come optional ones up to a dash, and three behind it. Some filesystems print
+/// a blank in an option as it is, so that the rest of a name stands in columns of its own.
+fn mountinfo_columns(columns: &mut Vec<String>, names: &mut Pseudonyms) -> Option<()> {
     let dash = columns.iter().position(|column| column == "-").filter(|dash| *dash >= 6)?;
+    columns.truncate(dash + 4);
+    let is_id = |number: &str| {
+        (1..=10).contains(&number.len()) && number.bytes().all(|b| b.is_ascii_digit())
+    };
+    // The mount, its parent and the device.
+    if !columns[..3].iter().all(|column| column.split(':').all(is_id)) {
+        return None;
+    }
     for at in [3, 4] {
         let place = columns.get_mut(at)?;
         *place = paths::path(place, names);
@@ -221,14 +230,14 @@ fn firmware_line(line: &str, names: &mut Pseudonyms) -> Option<String> {
         let files = if word == "include" && !known_names::is_known(files) {
             paths::path(files, names)
         } else {
-            pieces(files, |piece| file_to_load(piece, names))
+            files_to_load(files, names)
         };
         return Some(format!("{indent}{word} {files}"));
     }
     let (key, value) = text.split_once('=')?;
     let (key, value) = (key.trim(), value.trim());
     if FILE_SETTINGS.contains(&key) {
-        let files = pieces(value, |piece| file_to_load(piece, names));
+        let files = files_to_load(value, names);
         return Some(format!("{indent}{key}={files}"));
     }
     let is_key = key.len() <= 40 && key.split([':', '_', '.']).all(is_setting_name);
@@ -261,6 +270,20 @@ fn pieces(text: &str, mut change: impl FnMut(&str) -> String) -> String {
         if core.is_empty() { piece.to_string() } else { change(core) + &piece[core.len()..] }
     });
     each.collect()
+}
+
+/// Files with a place in memory. Several numbers in a row are neither, and may be a telephone's or spell a word.
+fn files_to_load(text: &str, names: &mut Pseudonyms) -> String {
+    let is_number = |piece: &&str| {
+        options::is_public_number(piece)
+            || (1..=4).contains(&piece.len()) && piece.bytes().all(|b| b.is_ascii_hexdigit())
+    };
+    let numbers = text.split([' ', '\t', ',']).filter(is_number).count();
+    if numbers > 1 {
+        names.note(text);
+        return text.to_string();
+    }
+    pieces(text, |piece| file_to_load(piece, names))
 }
 
 /// A file, or where in memory it goes.

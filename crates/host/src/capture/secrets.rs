@@ -92,6 +92,10 @@ const DISK_LINKS: [(&str, LinkKind); 3] = [
     ("/dev/disk/by-partuuid", LinkKind::Uuid),
 ];
 
+/// How udev's links by identity begin.
+const BUSES: [&str; 10] =
+    ["ata", "usb", "nvme", "scsi", "mmc", "virtio", "ieee1394", "cciss", "memstick", "edd"];
+
 #[derive(Clone, Copy)]
 enum LinkKind {
     Id,
@@ -377,11 +381,10 @@ impl Secrets {
             _ if ID_FILES.contains(&name) => self.add_wide_id(&text),
             "address" => self.add_address(&text),
             "cpuinfo" => {
-                let serial = text
-                    .lines()
-                    .filter_map(|line| line.split_once(':'))
-                    .find(|(name, _)| name.trim() == "Serial");
-                if let Some((_, serial)) = serial {
+                let fields = text.lines().filter_map(|line| line.split_once(':'));
+                for (_, serial) in
+                    fields.filter(|(name, _)| name.trim().eq_ignore_ascii_case("serial"))
+                {
                     self.add_board_serial(serial);
                 }
             }
@@ -476,6 +479,7 @@ impl Secrets {
             "ID_WWN",
             "ID_WWN_WITH_EXTENSION",
             "ID_FS_UUID",
+            "ID_FS_UUID_ENC",
             "ID_FS_UUID_SUB",
             "ID_PART_ENTRY_UUID",
             "ID_PART_TABLE_UUID",
@@ -526,6 +530,7 @@ impl Secrets {
                     _ => name,
                 };
                 let Some((bus, rest)) = name.split_once('-') else {
+                    self.add_name(name);
                     return;
                 };
                 match bus {
@@ -537,6 +542,10 @@ impl Secrets {
                         self.add_wide_id(rest);
                     }
                     _ => {
+                        // Owners write rules for udev that make links, too.
+                        if !BUSES.contains(&bus) {
+                            self.add_name(name);
+                        }
                         self.add_serial(shapes::serial_in_name(rest));
                         self.add_makers_names(rest);
                     }
