@@ -137,7 +137,7 @@ fn is_public(text: &str) -> bool {
     let is_short = |token: &str| {
         let digits = token.trim_matches(|c: char| !c.is_ascii_digit());
         let is_plain = digits.len() > 5 && digits.bytes().all(|b| b.is_ascii_digit());
-        !is_plain || options::is_round_number(digits)
+        !shapes::is_split_number(token) && (!is_plain || options::is_round_number(digits))
     };
     let is_gap = |c: char| c.is_whitespace() || c == '\0';
     let is_one = text.split(is_gap).filter(|part| !part.is_empty()).count() < 2;

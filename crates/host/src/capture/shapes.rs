@@ -33,6 +33,29 @@ pub(crate) fn is_address(text: &str) -> bool {
     is_grouped(text, ':', &[2; 6]) || is_grouped(text, '-', &[2; 6])
 }
 
+/// Seven hexadecimal digits or more in groups, as telephone numbers, days of birth and FAT's volume numbers are written, or
+/// eight as one number that is neither small nor round. Colons stand in numbers of devices and buses.
+pub(crate) fn is_split_number(text: &str) -> bool {
+    let text = text.trim_matches(|c: char| !c.is_ascii_alphanumeric());
+    if let Some(digits) = text.strip_prefix("0x") {
+        let is_plain = digits.starts_with('0') || digits.ends_with("00");
+        return digits.len() == 8 && is_hex(digits) && !is_plain;
+    }
+    let groups: Vec<&str> = text.split(['-', '.', '/', ',']).collect();
+    let digits: usize = groups.iter().map(|group| group.len()).sum();
+    // Megahertz: "2794.748".
+    let is_decimal = groups.len() == 2 && text.contains('.') && groups[1].len() <= 3;
+    // A day as SMBIOS writes it, "04/01/2014": of a board's firmware, no birth.
+    let is_day = text.contains('/')
+        && matches!(groups.as_slice(), [month, day, year] if month.len() == 2 && day.len() == 2 && year.starts_with("20"));
+    groups.len() > 1
+        && !is_decimal
+        && !is_day
+        && digits >= 7
+        && groups.iter().all(|group| is_hex(group))
+        && groups.iter().any(|group| group.len() > 2)
+}
+
 /// Two characters at a time.
 pub(crate) fn pairs(digits: &str) -> Vec<&str> {
     (0..digits.len())
@@ -111,6 +134,41 @@ mod tests {
         assert!(is_array_uuid("3aaa0122:29827cfa:5331ad66:ca767371"));
         assert!(is_volume_uuid("Pzi0rS-m9iF-lTBF-oCvP-gYFR-5hvL-1NqX8g"));
         assert_eq!(pairs("b827e"), ["b8", "27", "e"]);
+    }
+
+    #[test]
+    fn numbers_in_groups_are_told_from_the_kernels() {
+        for private in [
+            "555-1234",
+            "[475.575.6538]",
+            "484-17-9444",
+            "1968-08-19",
+            "16.05.1981",
+            "05/24/1971",
+            "5742-2729",
+            "76ef,9931",
+            "250a/0821",
+            "0x12c532d1",
+        ] {
+            assert!(is_split_number(private), "{private}");
+        }
+        for known in [
+            "179:2",
+            "0-3,5-7",
+            "0,2,4,6,8,10,12",
+            "2794.748",
+            "10000.00",
+            "08/2020",
+            "04/01/2014",
+            "6.12.107",
+            "0x010802",
+            "0x00000041",
+            "0xfe201000",
+            "152d:0578",
+            "mq-deadline",
+        ] {
+            assert!(!is_split_number(known), "{known}");
+        }
     }
 
     #[test]
