@@ -484,7 +484,7 @@ fn names_beside_their_known_places_are_left_out() {
             "/run/udev/data/b8:0",
             "E:ID_FS_UUID_ENC=qzwordy\nE:ID_FS_UUID_ENC=Qzfamily7\\x20data\n\
              E:ID_NET_NAME_MAC=qzlan\nE:ID_BUS=usb\nS:disk/by-id/qzdisk\n\
-             S:disk/by-id/qzowner-qzstick\n",
+             S:disk/by-id/qzowner-qzstick\nS:disk/by-id/usb-Qzgadget-0:0\n",
         )
         .file(
             "/boot/firmware/config.txt",

@@ -546,7 +546,12 @@ impl Secrets {
                         if !BUSES.contains(&bus) {
                             self.add_name(name);
                         }
-                        self.add_serial(shapes::serial_in_name(rest));
+                        let last = shapes::serial_in_name(rest);
+                        // One word alone: an owner's gadget has what its owner called it.
+                        if !rest.contains('_') && !shapes::identifies(last) && !is_product(last) {
+                            self.add_name(last);
+                        }
+                        self.add_serial(last);
                         self.add_makers_names(rest);
                     }
                 }
@@ -684,8 +689,8 @@ mod tests {
     fn a_link_by_id_is_a_name_unless_a_secret_in_it_is_replaced() {
         let mut secrets = Secrets::default();
         secrets.add("qz", Shape::Name, Reach::Words);
-        secrets.add_name("by-id/usb-qzback");
-        assert!(secrets.found.contains_key("usb-qzback"), "{secrets:?}");
+        secrets.add_name("by-id/wwn-qzback");
+        assert!(secrets.found.contains_key("wwn-qzback"), "{secrets:?}");
         secrets.add_serial("QZ123456");
         secrets.add_name("by-id/usb-QZ123456");
         assert!(!secrets.found.contains_key("usb-qz123456"), "{secrets:?}");
