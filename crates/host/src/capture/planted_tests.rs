@@ -532,3 +532,25 @@ fn names_beside_their_known_places_are_left_out() {
         assert!(text.contains(public), "{public} in {text}");
     }
 }
+
+/// A short number stands for other things elsewhere; in the name of a link it is the disk's.
+#[test]
+fn short_serial_numbers_are_replaced_wherever_a_link_is_named() {
+    let link = "disk/by-id/usb-Kingston_DataTraveler_48392715-0:0";
+    let machine = FakeFiles::new()
+        .file("/proc/cmdline", format!("resume=/dev/{link} mem=48392715\n"))
+        .file("/etc/fstab", format!("/dev/{link}-part1 /mnt ext4 defaults 0 0\n"))
+        .file("/run/udev/data/b8:0", format!("S:{link}\n"));
+    let recorder = Recorder::new(&machine);
+    read_everything_there(&recorder);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("capture.tar");
+    save(&recorder, &path, "for a test", "2026-11-21T00:58:12Z", Identities::Replace).unwrap();
+    let kept = Captured::open(&path).unwrap();
+    let [line, table, udev] = ["/proc/cmdline", "/etc/fstab", "/run/udev/data/b8:0"]
+        .map(|file| kept.text(Path::new(file)).unwrap());
+    let linked = udev.trim_end().strip_prefix("S:").unwrap().to_string();
+    assert!(linked != link && linked.starts_with("disk/by-id/usb-Kingston_"), "{linked}");
+    assert!(line.contains(&format!("resume=/dev/{linked} ")), "{linked} in {line}");
+    assert!(table.starts_with(&format!("/dev/{linked}-part1 ")), "{linked} in {table}");
+}

@@ -199,6 +199,7 @@ impl Redactor {
         self.patterns.at_start_of(&bytes[at..]).find(|pattern| {
             let alone = || shapes::stands_alone(bytes, at, pattern.bytes.len());
             let is_user = || is_behind_homes(&bytes[..at]);
+            let links = || links_before(&bytes[..at]);
             match pattern.reach {
                 Reach::Everywhere => true,
                 Reach::Words => alone(),
@@ -206,9 +207,13 @@ impl Redactor {
                 Reach::IdentityPlaces => {
                     let marks: [&[u8]; 2] = [b"[0x", b"UUID="];
                     let is_named = marks.iter().any(|mark| bytes[..at].ends_with(mark));
-                    (place != Place::Anywhere || is_named || is_user()) && alone()
+                    (place != Place::Anywhere || is_named || links().is_some() || is_user())
+                        && alone()
                 }
-                Reach::SerialPlaces => (place == Place::Serials || is_user()) && alone(),
+                Reach::SerialPlaces => {
+                    let is_by_id = || links().is_some_and(|directory| directory == b"by-id");
+                    (place == Place::Serials || is_by_id() || is_user()) && alone()
+                }
                 Reach::UserPlaces => is_user() && alone(),
             }
         })
@@ -455,6 +460,16 @@ impl Place {
             Place::Identities
         }
     }
+}
+
+/// The directory of links below /dev/disk, such as "by-id", in which the name stands that is not at its end here.
+fn links_before(before: &[u8]) -> Option<&[u8]> {
+    const MAX_PATH: usize = 256;
+    let near = &before[before.len().saturating_sub(MAX_PATH)..];
+    let word = near.rsplit(u8::is_ascii_whitespace).next()?;
+    let mut parts = word.rsplit(|byte| *byte == b'/').skip(1);
+    let directory = parts.next().filter(|directory| directory.starts_with(b"by-"))?;
+    parts.next().is_some_and(|parent| parent == b"disk").then_some(directory)
 }
 
 /// Whether a directory of users ends here; doubled slashes separate nothing.
