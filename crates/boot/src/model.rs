@@ -61,7 +61,7 @@ const TYPES: [(&str, &[&str], u32); 24] = [
 ];
 
 /// The device tree's names of the boards, for a machine whose revision code is not known.
-const COMPATIBLE: [(&str, &str, &str); 17] = [
+const COMPATIBLE: [(&str, &str, &str); 22] = [
     ("raspberrypi,model-b", "B", "BCM2835"),
     ("raspberrypi,model-b-plus", "B+", "BCM2835"),
     ("raspberrypi,model-zero", "Zero", "BCM2835"),
@@ -79,7 +79,14 @@ const COMPATIBLE: [(&str, &str, &str); 17] = [
     ("raspberrypi,5-model-b", "5", "BCM2712"),
     ("raspberrypi,5-compute-module", "CM5", "BCM2712"),
     ("raspberrypi,500", "500", "BCM2712"),
+    ("raspberrypi,model-a", "A", "BCM2835"),
+    ("raspberrypi,model-a-plus", "A+", "BCM2835"),
+    ("raspberrypi,model-b-rev2", "B", "BCM2835"),
+    ("raspberrypi,compute-module", "CM1", "BCM2835"),
+    ("raspberrypi,4-compute-module-s", "CM4S", "BCM2711"),
 ];
+/// Boards with a filter of their own whose device trees have the name of a relative, and their processor.
+const UNDER_OTHER_NAMES: [(&str, &str); 2] = [("CM0", "BCM2837"), ("CM3+", "BCM2837")];
 
 impl Model {
     /// The model of a surveyed board: from its revision code, else from its device tree.
@@ -113,7 +120,7 @@ impl Model {
     /// Every kind of board that is known, and one that is not: for a card that may be put into any.
     pub fn every() -> Vec<Model> {
         let mut all = vec![Model::other()];
-        for (_, short, processor) in COMPATIBLE {
+        for (short, processor) in each() {
             let model = Model::of_type(short, processor);
             if !all.contains(&model) {
                 all.push(model);
@@ -128,7 +135,7 @@ impl Model {
             let known = TYPES.iter().find(|(name, ..)| *name == short);
             known.and_then(|(_, filters, _)| filters.last()) == Some(&filter)
         };
-        let (_, short, processor) = COMPATIBLE.iter().find(|(_, short, _)| is_it(short))?;
+        let (short, processor) = each().find(|(short, _)| is_it(short))?;
         let name = match short.strip_prefix("CM") {
             Some(number) => format!("Raspberry Pi Compute Module {number}"),
             None => format!("Raspberry Pi {short}"),
@@ -136,10 +143,10 @@ impl Model {
         Some((Model::of_type(short, processor), name))
     }
 
-    /// The names that [`Model::of_filter`] knows, the oldest board first.
+    /// The names that [`Model::of_filter`] knows.
     pub fn filter_names() -> Vec<&'static str> {
         let mut names: Vec<&'static str> = Vec::new();
-        for (_, short, _) in COMPATIBLE {
+        for (short, _) in each() {
             let known = TYPES.iter().find(|(name, ..)| *name == short);
             let last = known.and_then(|(_, filters, _)| filters.last());
             if let Some(name) = last.filter(|name| !names.contains(name)) {
@@ -170,6 +177,12 @@ impl Model {
             None => Model { kernels, ..Model::other() },
         }
     }
+}
+
+/// Short name and processor of each board that is known, some more than once.
+fn each() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let named = COMPATIBLE.iter().map(|(_, short, processor)| (*short, *processor));
+    named.chain(UNDER_OTHER_NAMES)
 }
 
 impl Kernels {
@@ -249,6 +262,36 @@ mod tests {
         }
     }
 
+    /// The filters of Raspberry Pi's documentation, "Conditional filters", each with its board of the revision codes.
+    #[test]
+    fn each_filter_that_is_documented_means_a_board() {
+        for (filter, code, name) in [
+            ("pi0", 0x900092, "Raspberry Pi Zero"),
+            ("pi0w", 0x9000c1, "Raspberry Pi Zero W"),
+            ("pi02", 0x902120, "Raspberry Pi Zero 2 W"),
+            ("pi1", 0x0002, "Raspberry Pi B"),
+            ("pi2", 0xa01041, "Raspberry Pi 2B"),
+            ("pi3", 0xa02082, "Raspberry Pi 3B"),
+            ("pi3+", 0xa020d3, "Raspberry Pi 3B+"),
+            ("pi4", 0xc03114, "Raspberry Pi 4B"),
+            ("pi400", 0xc03130, "Raspberry Pi 400"),
+            ("pi5", 0xa04171, "Raspberry Pi 5"),
+            ("pi500", 0xd04190, "Raspberry Pi 500"),
+            ("cm0", 0x9021b0, "Raspberry Pi Compute Module 0"),
+            ("cm1", 0x900061, "Raspberry Pi Compute Module 1"),
+            ("cm3", 0xa020a0, "Raspberry Pi Compute Module 3"),
+            ("cm3+", 0xa02100, "Raspberry Pi Compute Module 3+"),
+            ("cm4", 0xd03140, "Raspberry Pi Compute Module 4"),
+            ("cm4s", 0xc03150, "Raspberry Pi Compute Module 4S"),
+            ("cm5", 0xd04180, "Raspberry Pi Compute Module 5"),
+        ] {
+            let (model, words) = Model::of_filter(filter).expect(filter);
+            assert_eq!(model, Model::of_revision(&revision::decode(code)), "{filter}");
+            assert_eq!(words, name);
+            assert!(Model::filter_names().contains(&filter), "{filter}");
+        }
+    }
+
     #[test]
     fn every_type_of_the_table_is_there_once() {
         for (index, (name, _, number)) in TYPES.iter().enumerate() {
@@ -256,7 +299,7 @@ mod tests {
                 TYPES.iter().skip(index + 1).any(|(other, _, n)| other == name || n == number);
             assert!(!same, "{name}");
         }
-        for (_, short, _) in COMPATIBLE {
+        for (short, _) in each() {
             assert!(TYPES.iter().any(|(name, ..)| *name == short), "{short}");
         }
     }

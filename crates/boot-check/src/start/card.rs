@@ -26,14 +26,16 @@ use crate::card::{Btrfs, Card, USUAL_BLOCK_BYTES};
 /// The boards that a card is followed in where none is named, the newest first.
 const BOARDS: [&str; 7] = ["pi5", "pi4", "pi3", "pi02", "pi2", "pi0", "pi1"];
 /// Boards with trees of their own, each with the one in whose place it is followed where a card has its tree and not that one's.
-const RELATIVES: [(&str, &str); 7] = [
+const RELATIVES: [(&str, &str); 9] = [
     ("pi500", "pi5"),
     ("cm5", "pi5"),
     ("pi400", "pi4"),
     ("cm4", "pi4"),
+    ("cm4s", "pi4"),
     ("pi3+", "pi3"),
     ("cm3", "pi3"),
     ("pi0w", "pi0"),
+    ("cm0", "pi02"),
 ];
 /// What a disk is called while it is no board's yet.
 pub(super) const PARTITION: &str = "partition ";

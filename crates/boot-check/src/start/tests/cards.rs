@@ -597,14 +597,21 @@ fn a_card_is_followed_in_the_boards_that_it_has_device_trees_of() {
         assert_eq!(outcome, if name == "pi4" { stops } else { Outcome::Starts }, "{name}");
     }
     // An image for a Compute Module has its tree alone.
-    let mut of_module = card();
-    of_module.boot.retain(|(name, _)| !name.ends_with(".dtb"));
+    let for_no_board = || {
+        let mut card = card();
+        card.boot.retain(|(name, _)| !name.ends_with(".dtb"));
+        card
+    };
+    let mut of_module = for_no_board();
     of_module.put("bcm2711-rpi-cm4.dtb", "tree");
     assert_eq!(in_boards_of(&of_module), [("cm4".to_string(), Outcome::Starts)]);
+    for (tree, board) in [("bcm2711-rpi-cm4s.dtb", "cm4s"), ("bcm2710-rpi-cm0.dtb", "cm0")] {
+        let mut of_other = for_no_board();
+        of_other.put(tree, "tree");
+        assert_eq!(in_boards_of(&of_other), [(board.to_string(), Outcome::Starts)]);
+    }
     assert_eq!(of_card(&of_module.parts(), None).chain.outcome(), Outcome::Starts);
-    let mut for_none = card();
-    for_none.boot.retain(|(name, _)| !name.ends_with(".dtb"));
-    assert!(in_boards_of(&for_none).is_empty());
+    assert!(in_boards_of(&for_no_board()).is_empty());
 }
 
 #[test]
