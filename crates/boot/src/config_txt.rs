@@ -17,7 +17,7 @@ use filter::{Answer, Filters};
 use form::{doubts, is_bare, readings, with_doubts, without_comment};
 
 pub use form::{BARE, CAPITALS, COMMENTED, FORMS, Form, SPACED};
-pub use parameter::NotSet;
+pub use parameter::{NotSet, Switch};
 
 /// Longest line that every firmware reads whole, in characters.
 pub const MAX_LINE_CHARACTERS: usize = 98;

@@ -28,6 +28,7 @@ pub(super) fn root(facts: &ChainFacts, path: &BootPath) -> Link {
     }
     let is_quoted = line.is_quoted("root") && has_initramfs(facts, path);
     let link = if is_quoted { quoted(facts, path, link) } else { link };
+    let link = switched_off::without_way(facts, path, link);
     let link = link.unless_it_runs(has_this_line(facts, path));
     if link.stop.is_some() || link.certainty == Certainty::NotKnown {
         return link;

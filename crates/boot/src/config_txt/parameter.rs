@@ -9,6 +9,19 @@ use super::{ConfigTxt, Counts, Line, Reader, Setting, line_of};
 const DTPARAM: &str = "dtparam";
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
+/// What a parameter says that is switched off. Source: raspberrypi/utils, dtmerge/dtoverlay.c.
+const OFF: [&str; 5] = ["off", "no", "n", "false", "0"];
+
+/// A parameter that switches a part of the board on or off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// As a line of its own ("dtparam=sd=off").
+    pub written: String,
+    pub is_on: bool,
+    /// Whether no line that sets it depends on what only the board knows.
+    pub is_certain: bool,
+}
+
 /// Why a parameter cannot be given a value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotSet {
@@ -30,17 +43,33 @@ impl ConfigTxt {
         values.next_back()
     }
 
-    /// The value of a parameter that counts or may count, and whether that is certain: no line that sets it depends on the start.
-    pub fn parameter_or_doubt(&self, name: &str, reader: &Reader<'_>) -> (Option<String>, bool) {
+    /// A parameter that switches something, under any of these names, by the last of them that counts or may count.
+    pub fn switch(&self, names: &[&str], reader: &Reader<'_>) -> Option<Switch> {
         let settings = self.settings(reader).into_iter();
-        let values: Vec<(String, Counts)> = settings
-            .filter(|setting| setting.name == DTPARAM && setting.counts != Counts::No)
-            .filter_map(|setting| {
-                Some((value_in(&setting.value, name)?.to_string(), setting.counts))
-            })
-            .collect();
-        let is_certain = values.iter().all(|(_, counts)| *counts == Counts::Yes);
-        (values.into_iter().next_back().map(|(value, _)| value), is_certain)
+        let lines =
+            settings.filter(|setting| setting.name == DTPARAM && setting.counts != Counts::No);
+        let mut last: Option<Switch> = None;
+        for line in lines {
+            for written in line.value.split(',').map(str::trim) {
+                let (name, value) = written.split_once('=').unwrap_or((written, "on"));
+                if !names.contains(&name.trim()) {
+                    continue;
+                }
+                let one = Switch {
+                    written: format!("{DTPARAM}={written}"),
+                    is_on: !OFF.contains(&value.trim()),
+                    is_certain: line.counts == Counts::Yes,
+                };
+                last = match last {
+                    // Whether this one counts is not known: it may well be off.
+                    Some(before) if one.is_on && !one.is_certain && !before.is_on => {
+                        Some(Switch { is_certain: false, ..before })
+                    }
+                    Some(_) | None => Some(one),
+                };
+            }
+        }
+        last
     }
 
     /// Gives a parameter a value: in the lines that set it on this board, else in a new first line, which counts on every
@@ -168,6 +197,24 @@ mod tests {
                 assert_eq!(config.parameter(NAME, reader).as_deref(), Some("3"), "{before:?}");
             });
             assert_eq!(config.text(), after, "{before:?}");
+        }
+    }
+
+    #[test]
+    fn a_switch_is_as_the_last_of_its_names_says() {
+        for (text, expected) in [
+            ("dtparam=audio=on\n", None),
+            ("dtparam=pciex1\n", Some(("dtparam=pciex1", true, true))),
+            ("dtparam=pciex1=off\ndtparam=nvme\n", Some(("dtparam=nvme", true, true))),
+            ("dtparam=nvme, pciex1=off\n", Some(("dtparam=pciex1=off", false, true))),
+            ("[gpio4=1]\ndtparam=nvme=no\n", Some(("dtparam=nvme=no", false, false))),
+            ("dtparam=nvme=0\n[gpio4=1]\ndtparam=nvme\n", Some(("dtparam=nvme=0", false, false))),
+            ("[pi4]\ndtparam=nvme=off\n", None),
+        ] {
+            let found =
+                on_pi5(&[], |reader| ConfigTxt::parse(text).switch(&["pciex1", "nvme"], reader));
+            let found = found.as_ref().map(|it| (it.written.as_str(), it.is_on, it.is_certain));
+            assert_eq!(found, expected, "{text:?}");
         }
     }
 

@@ -24,7 +24,16 @@ fn with(node: &str, dep: &str, inside: &[&str]) -> ChainFacts {
     let listing = Listing { members: members.collect(), ..Listing::default() };
     facts.images.initramfs.insert("initramfs8".into(), Ok(listing));
     facts.volumes[1].path = node.into();
+    if node.starts_with("/dev/nvme") {
+        in_module(&mut facts);
+    }
     facts
+}
+
+/// A Compute Module 4, which has PCIe.
+fn in_module(facts: &mut ChainFacts) {
+    facts.model = Model::of_filter("cm4").expect("a board").0;
+    facts.partition.add("bcm2711-rpi-cm4.dtb", 50_000);
 }
 
 #[test]
@@ -192,4 +201,79 @@ fn a_root_on_a_card_is_not_reached_where_config_txt_switches_cards_off() {
     // The system was moved off the card, and the overlay followed.
     facts.volumes[1].path = "/dev/sda2".into();
     assert_eq!(outcome(&facts), Outcome::Starts);
+}
+
+#[test]
+fn a_root_on_nvme_or_usb_is_not_reached_where_config_txt_switches_pcie_off() {
+    let stops = Outcome::StopsAt(Stage::Root);
+    let unsure = Outcome::NotCertainAfter(Stage::CommandLine);
+    let on = |model: &str, node: &str, setting: &str| {
+        let mut facts = board();
+        facts.model = Model::of_filter(model).expect("a board").0;
+        for tree in ["bcm2711-rpi-cm4.dtb", "bcm2712-rpi-5-b.dtb", "bcm2712d0-rpi-5-b.dtb"] {
+            facts.partition.add(tree, 50_000);
+        }
+        facts.volumes[1].path = node.into();
+        facts.partition.put("config.txt", &format!("{CONFIG}{setting}\n"));
+        facts
+    };
+    let (card, usb, nvme, image) = ("/dev/mmcblk0p2", "/dev/sda2", "/dev/nvme0n1p2", "partition 2");
+    for (model, node, setting, ends) in [
+        ("cm4", nvme, "dtparam=pcie=off", stops),
+        ("cm4", nvme, "dtparam=pcie=off\ndtparam=pcie", Outcome::Starts),
+        ("cm4", usb, "dtparam=pcie=off", Outcome::Starts),
+        ("cm4", image, "dtparam=pcie=off", unsure),
+        ("pi4", usb, "dtparam=pcie=off", stops),
+        ("pi4", card, "dtparam=pcie=off", Outcome::Starts),
+        ("pi4", image, "dtparam=pcie=off", unsure),
+        ("pi4", usb, "dtparam=pciex1=off", Outcome::Starts),
+        ("pi5", nvme, "dtparam=pciex1=off", stops),
+        ("pi5", nvme, "dtparam=nvme=off", stops),
+        ("pi5", nvme, "dtparam=nvme", Outcome::Starts),
+        ("pi5", nvme, "dtparam=pcie=off", Outcome::Starts),
+        ("pi5", usb, "dtparam=pciex1=off", Outcome::Starts),
+    ] {
+        assert_eq!(outcome(&on(model, node, setting)), ends, "{model}, {node}, {setting}");
+    }
+    // A bootloader that starts from NVMe switches it on by itself; which of the two wins is not known.
+    let mut facts = on("pi5", nvme, "dtparam=pciex1=off");
+    facts.mode = Some(Mode::Nvme);
+    assert_eq!(outcome(&facts), unsure);
+}
+
+#[test]
+fn a_root_on_nvme_needs_a_board_that_has_a_place_for_one() {
+    let mut facts = board();
+    let line = CMDLINE.replace("PARTUUID=1a2b-02", "/dev/nvme0n1p2");
+    facts.partition.put("cmdline.txt", &line);
+    facts.volumes[1].path = "partition 2".into();
+    facts.volumes[1].links = vec!["/dev/nvme0n1p2".into()];
+    facts.are_all_volumes = false;
+    assert_eq!(outcome(&facts), Outcome::StopsAt(Stage::Root));
+    assert_eq!(
+        why(&facts),
+        "cmdline.txt names an NVMe drive, and this board has no PCIe connector"
+    );
+    let mut of_module = facts.clone();
+    in_module(&mut of_module);
+    assert_eq!(outcome(&of_module), Outcome::Starts);
+    // One that was changed by hand, and runs.
+    facts.running = Some(Running { command_line: Some(line), ..Running::default() });
+    assert_eq!(outcome(&facts), Outcome::NotCertainAfter(Stage::CommandLine));
+}
+
+/// A disk in a slot for cards will be a card in the board, too.
+#[test]
+fn the_disk_that_is_looked_at_says_what_it_is() {
+    let mut facts = board();
+    facts.volumes[1].path = "partition 2".into();
+    for (setting, disk, ends) in [
+        ("dtparam=sd=off", "/dev/mmcblk0", Outcome::StopsAt(Stage::Root)),
+        ("dtparam=pcie=off", "/dev/mmcblk0", Outcome::Starts),
+        ("dtparam=sd=off", "/dev/sdb", Outcome::NotCertainAfter(Stage::CommandLine)),
+    ] {
+        facts.medium.disks = vec![disk.into()];
+        facts.partition.put("config.txt", &format!("{CONFIG}{setting}\n"));
+        assert_eq!(outcome(&facts), ends, "{setting}, {disk}");
+    }
 }
