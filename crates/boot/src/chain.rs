@@ -16,6 +16,7 @@ mod mounts;
 mod namesakes;
 mod naming;
 mod remake;
+mod resume;
 mod root;
 mod running;
 mod settings;
@@ -130,6 +131,8 @@ pub struct TablePartition {
 pub struct RootFiles {
     /// Why they could not be read, where they could not.
     pub unread: Option<String>,
+    /// Why a table that is there is not understood, as a clause ("/etc/fstab is UTF-16").
+    pub unread_table: Option<String>,
     /// Text of `/etc/fstab`.
     pub fstab: Option<String>,
     /// Text of `/etc/crypttab`.

@@ -20,20 +20,19 @@ const MAX_TABLE_BYTES: usize = 1 << 20;
 
 /// Reads the root that `files` shows. Where it is `whole`, what is not there does not exist.
 pub(super) fn root_files(files: &dyn Files, is_whole: bool, init: Option<&str>) -> RootFiles {
-    let table = |path: &str| match files.read_prefix(Path::new(path), MAX_TABLE_BYTES) {
-        Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
-        // Systems that mount by other means have none: no line of it ends a start.
-        Err(ReadError::Absent) => Some(String::new()),
-        Err(_) => None,
-    };
+    let (fstab, fstab_defect) = table(files, "/etc/fstab");
+    let (crypttab, crypttab_defect) = table(files, "/etc/crypttab");
+    let is_unreadable = is_whole && fstab.is_none();
+    let unreadable = || is_unreadable.then(|| "/etc/fstab cannot be read".to_string());
     let first = is_whole.then(|| first_program(files, init));
     let is_there = first.as_ref().filter(|(_, is_there)| *is_there);
     let init_defect = is_there.and_then(|(program, _)| defect(files, program));
     let releases = MODULES.iter().find_map(|place| files.list(Path::new(place)).ok());
     RootFiles {
         unread: None,
-        fstab: table("/etc/fstab"),
-        crypttab: table("/etc/crypttab"),
+        unread_table: fstab_defect.or(crypttab_defect).or_else(unreadable),
+        fstab,
+        crypttab,
         absent: BTreeSet::new(),
         releases: releases.map(|names| names.into_iter().collect()),
         subvolumes: None,
@@ -45,6 +44,33 @@ pub(super) fn root_files(files: &dyn Files, is_whole: bool, init: Option<&str>) 
         program_bits: program_bits(files),
         is_systemd: is_systemd(files, is_whole),
     }
+}
+
+/// The text of a table, and why it is not understood where it is there.
+fn table(files: &dyn Files, path: &str) -> (Option<String>, Option<String>) {
+    match files.read_prefix(Path::new(path), MAX_TABLE_BYTES) {
+        Ok(bytes) => {
+            let defect = not_plain(&bytes).map(|what| format!("{path} {what}"));
+            (Some(String::from_utf8_lossy(&bytes).into_owned()), defect)
+        }
+        // Systems that mount by other means have none: no line of it ends a start.
+        Err(ReadError::Absent) => (Some(String::new()), None),
+        // A table of volumes with their keys may be for root alone.
+        Err(_) => (None, None),
+    }
+}
+
+/// Why the lines of a text are not those that a program finds, as in a file of an editor for another system, or one that a power
+/// cut left full of zeros.
+fn not_plain(bytes: &[u8]) -> Option<&'static str> {
+    if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
+        return Some("is UTF-16, of which no line is understood");
+    }
+    if bytes.contains(&0) {
+        return Some("holds zero bytes, and what is read of it is not known");
+    }
+    let has_mark = bytes.starts_with(b"\xef\xbb\xbf");
+    has_mark.then_some("begins with a byte order mark, which spoils its first line")
 }
 
 /// Of the paths that both tables name, those that are not there. Not asked of a machine that runs, where a server that does not

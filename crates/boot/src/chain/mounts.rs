@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::ChainFacts;
 use super::keys::{self, Lacks};
-use super::link::{Link, Stage, Stop};
+use super::link::{Doubt, Link, Stage, Stop};
 use super::naming::named_root;
 use crate::config_txt::BootPath;
 use crate::crypttab::Crypttab;
@@ -22,6 +22,10 @@ const TAKE_OUT: &str = "take one of the lines out of /etc/fstab";
 
 pub(super) fn mounts(facts: &ChainFacts, path: &BootPath) -> Link {
     let link = Link::new(Stage::Mounts, "no fstab", SOURCE);
+    if let Some(why) = &facts.root.unread_table {
+        let remedy = "write that table again, as plain text in UTF-8";
+        return link.not_known(why.as_str()).in_doubt_of(Doubt::Other, remedy);
+    }
     let Some(fstab) = &facts.root.fstab else {
         // Systems without a table have none to end in.
         let is_known = facts.root.init.is_some();

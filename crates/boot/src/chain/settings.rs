@@ -5,7 +5,7 @@ use super::kernel::has_initramfs;
 use super::link::{Doubt, Link, Stage, Subject};
 use super::running::has_this_line;
 use super::width::is_32_bit;
-use super::{ChainFacts, config_name, setting};
+use super::{ChainFacts, config_name, resume, setting};
 use crate::cmdline_txt::CmdlineTxt;
 use crate::config_txt::{BootPath, ConfigTxt, FORMS, Form, MAX_LINE_CHARACTERS};
 use crate::medium::Certainty;
@@ -162,8 +162,11 @@ pub(super) fn command_line(facts: &ChainFacts, path: &BootPath) -> Link {
         return link;
     }
     let link = too_long(facts, path, &line, link);
-    if root.is_some() || link.stop.is_some() {
+    if link.stop.is_some() {
         return link;
+    }
+    if root.is_some() {
+        return resume::check(facts, path, &line, link);
     }
     if has_root_of_its_own(&line) || is_found_by_initramfs(facts, path) {
         if let Some((word, volume)) = lost_volume(facts, &line) {

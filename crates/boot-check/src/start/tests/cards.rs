@@ -641,3 +641,22 @@ fn a_first_program_for_another_processor_is_none() {
         assert_eq!(answer(&card).0, ends, "{machine}");
     }
 }
+
+#[test]
+fn a_table_of_mounts_that_is_no_plain_text_is_named() {
+    let line = "PARTUUID=1a2b3c4d-02 / ext4 noatime 0 1\n";
+    let wide: Vec<u8> = line.bytes().flat_map(|byte| [byte, 0]).collect();
+    let unsure = Outcome::NotCertainAfter(Stage::Init);
+    for (bytes, ends) in [
+        (line.as_bytes().to_vec(), Outcome::Starts),
+        (format!("# \u{e4}\n{line}").into_bytes(), Outcome::Starts),
+        ([b"\xff\xfe", wide.as_slice()].concat(), unsure),
+        (wide, unsure),
+        (vec![0; 512], unsure),
+        (format!("\u{feff}{line}").into_bytes(), unsure),
+    ] {
+        let mut card = Card::new("pi4", true, true, "PARTUUID=1a2b3c4d-02");
+        card.install("/etc/fstab", &bytes);
+        assert_eq!(answer(&card).0, ends, "{bytes:?}");
+    }
+}

@@ -117,3 +117,57 @@ fn a_start_waits_for_a_disk_of_fstab_as_long_as_its_line_says() {
     let swap = with("sw,x-systemd.device-timeout=0", "swap", true);
     assert_eq!(swap.outcome(), Outcome::StopsAt(Stage::Mounts));
 }
+
+#[test]
+fn a_table_that_is_not_understood_is_not_taken_for_an_empty_one() {
+    let mut facts = board();
+    facts.root.unread_table = Some("/etc/fstab is UTF-16".into());
+    assert_eq!(outcome(&facts), Outcome::NotCertainAfter(Stage::Init));
+    let found = StartChain::of(&facts).doubt().map(|link| link.found.clone());
+    assert_eq!(found.as_deref(), Some("/etc/fstab is UTF-16"));
+}
+
+/// systemd/systemd, issue 35180; initramfs-tools, scripts/local-premount/resume.
+#[test]
+fn a_volume_to_resume_from_that_is_gone_costs_time_and_stops_nothing() {
+    let of = |words: &str, files: &[&str]| {
+        let mut facts = board();
+        let members = files.iter().map(|path| Member {
+            path: (*path).to_string(),
+            mode: 0o100_644,
+            size_bytes: 1000,
+        });
+        let listing = Listing { members: members.collect(), ..Listing::default() };
+        facts.images.initramfs.insert("initramfs8".into(), Ok(listing));
+        facts.partition.put("cmdline.txt", &format!("{words} {CMDLINE}"));
+        facts
+    };
+    let notes = |facts: &ChainFacts| StartChain::of(facts).notes().count();
+    let script = ["scripts/local", "scripts/local-premount/resume"];
+    let gone = "resume=UUID=5a5a-dead";
+    for (words, files, count) in [
+        (gone, &script[..], 1),
+        (gone, &script[..1], 0),
+        (gone, &["hooks/resume"][..], 1),
+        ("resume=UUID=5a5a-dead noresume", &script[..], 0),
+        ("resume=PARTUUID=1a2b-02 resume_offset=34816", &script[..], 0),
+        ("resume=/dev/mapper/vg-swap", &script[..], 0),
+        ("resume=/dev/zram0", &script[..], 0),
+    ] {
+        let facts = of(words, files);
+        assert_eq!(
+            (outcome(&facts), notes(&facts)),
+            (Outcome::Starts, count),
+            "{words}, {files:?}"
+        );
+    }
+    let mut alone = of(gone, &script);
+    alone.partition.put("config.txt", "arm_64bit=1\n");
+    assert_eq!((outcome(&alone), notes(&alone)), (Outcome::Starts, 0));
+    let mut with_systemd = of(gone, &["usr/lib/systemd/systemd-hibernate-resume"]);
+    assert_eq!(outcome(&with_systemd), Outcome::NotCertainAfter(Stage::Initramfs));
+    with_systemd.are_all_volumes = false;
+    let chain = StartChain::of(&with_systemd);
+    assert_eq!(chain.outcome(), Outcome::Starts);
+    assert_eq!(chain.condition(), Some("resume=UUID=5a5a-dead is plugged in, too"));
+}
