@@ -98,6 +98,18 @@ pub enum InitramfsError {
     },
 }
 
+impl InitramfsError {
+    /// Whether an image with this fault is as none: the kernel unpacks nothing of it, and starts without. Source: Linux,
+    /// init/initramfs.c, `unpack_to_rootfs`.
+    pub fn is_as_none(&self) -> bool {
+        match self {
+            InitramfsError::Empty => true,
+            InitramfsError::Unknown { offset_bytes } => *offset_bytes == 0,
+            InitramfsError::Unreadable { .. } | InitramfsError::Damaged { .. } => false,
+        }
+    }
+}
+
 /// Reads an image to its end. At most the decompressor's window is held (8 MiB for what Debian's tools
 /// write), besides the names.
 ///

@@ -10,7 +10,7 @@ mod mounts;
 pub use mounts::{WAITED_FOR, WAITS_FOR_LITTLE};
 mod root;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::config_txt::{BootPath, ConfigTxt, Reader};
 use super::initramfs::Listing;
@@ -93,6 +93,8 @@ pub struct Images {
     pub kernels: BTreeMap<String, Kernel>,
     /// Of each initial RAM filesystem, or why it cannot be unpacked.
     pub initramfs: BTreeMap<String, Result<Listing, String>>,
+    /// Of those that cannot be unpacked, the paths of those of which the kernel unpacks nothing and starts without.
+    pub void: BTreeSet<String>,
 }
 
 #[derive(Clone, Debug, Default)]

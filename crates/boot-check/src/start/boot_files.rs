@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rubus_boot::chain::{ChainFacts, Encoding, Fault, UNTRIED_SET_STATE, paths};
 use rubus_boot::config_txt::ConfigTxt;
+use rubus_boot::initramfs::InitramfsError;
 use rubus_boot::proof::Kernel;
 use rubus_boot::{initramfs, kernel_file};
 use rubus_host::capture::{FILE_IS_THERE, TEXT_IS_THERE};
@@ -129,7 +130,11 @@ impl<'a> BootFiles<'a> {
                 }
                 let bytes = self.files.read_prefix(&self.place(name), MAX_INITRAMFS_BYTES);
                 let Some(bytes) = bytes.ok().filter(|bytes| is_filled(bytes)) else { continue };
-                let listed = initramfs::list(bytes.as_slice()).map_err(|why| why.to_string());
+                let listed = initramfs::list(bytes.as_slice());
+                if listed.as_ref().is_err_and(InitramfsError::is_as_none) {
+                    facts.images.void.insert(name.clone());
+                }
+                let listed = listed.map_err(|why| why.to_string());
                 facts.images.initramfs.insert(name.clone(), listed);
             }
         }

@@ -449,6 +449,9 @@ fn damaged(facts: &ChainFacts, path: &BootPath, name: &str, why: &str, link: Lin
     if link.stop.is_some() {
         return Link { stop: None, ..link }.with(Certainty::Likely).stopped(what, remedy);
     }
+    if facts.images.void.contains(name) {
+        return link.with(Certainty::Likely);
+    }
     link.not_known(what)
 }
 

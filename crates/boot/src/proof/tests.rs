@@ -67,6 +67,7 @@ kernel/drivers/usb/host/xhci-pci.ko.xz:
         images: Images {
             kernels: BTreeMap::from([("kernel8.img".into(), kernel)]),
             initramfs: BTreeMap::from([("initramfs8".into(), Ok(inside))]),
+            ..Images::default()
         },
         volumes: vec![
             volume("/dev/mmcblk0p1", "8a676486-01", "vfat"),

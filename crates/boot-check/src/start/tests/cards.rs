@@ -660,3 +660,24 @@ fn a_table_of_mounts_that_is_no_plain_text_is_named() {
         assert_eq!(answer(&card).0, ends, "{bytes:?}");
     }
 }
+
+/// A power cut while the file was written: the kernel finds its root without, or does not.
+#[test]
+fn an_initramfs_that_is_none_matters_where_the_root_needs_one() {
+    let stops = Outcome::StopsAt(Stage::Initramfs);
+    let half = initramfs_of(RELEASE)[..60].to_vec();
+    for (is_built_in, bytes, ends) in [
+        (true, vec![0; 4096], Outcome::Starts),
+        (true, b"no archive".to_vec(), Outcome::Starts),
+        (true, half, Outcome::NotCertainAfter(Stage::Kernel)),
+        (false, vec![0; 4096], stops),
+        (false, b"no archive".to_vec(), stops),
+    ] {
+        let mut card = Card::new("pi4", is_built_in, true, "PARTUUID=1a2b3c4d-02");
+        card.put("initramfs8", &bytes);
+        assert_eq!(answer(&card).0, ends, "{is_built_in}, {} bytes", bytes.len());
+    }
+    let mut card = Card::new("pi4", true, true, "UUID=uuid-2");
+    card.put("initramfs8", [0_u8; 4096]);
+    assert_eq!(answer(&card).0, stops);
+}
