@@ -263,7 +263,12 @@ fn by_gpt(facts: &ChainFacts, link: Link) -> Link {
                 format!("update the bootloader: {UPDATE}"),
             )
         }
-        Some(true) | None => link,
+        Some(true) => link,
+        // Neither the date of a bootloader nor that of the firmware's program is on a card (rpi-eeprom, issues 668 and 854).
+        None => link.with(Certainty::Likely).noted(
+            "it has a GPT: bootloaders before 2020-09-03 do not read it, and those since 2025-02-11 need a start4.elf since 2025-01-16",
+            "take start4.elf and fixup4.dat of a newer system (package raspi-firmware), or divide the disk by an MBR",
+        ),
     }
 }
 

@@ -6,11 +6,12 @@ use super::ChainFacts;
 use super::keys::{self, Lacks};
 use super::link::{Doubt, Link, Stage, Stop};
 use super::naming::named_root;
+use crate::cmdline_txt::CmdlineTxt;
 use crate::config_txt::BootPath;
 use crate::crypttab::Crypttab;
 use crate::fstab::{Entry, Fstab, Hazard, LATE};
 use crate::medium::Certainty;
-use crate::volume::Name;
+use crate::volume::{Name, NamedVolume};
 
 /// Where systems keep what the firmware reads, and the root: places that no start can do without.
 const ESSENTIAL: [&str; 3] = ["/", "/boot/firmware", "/boot"];
@@ -39,7 +40,7 @@ pub(super) fn mounts(facts: &ChainFacts, path: &BootPath) -> Link {
         lines => Link { found: format!("{lines} lines of fstab"), ..link },
     };
     let crypttab = Crypttab::parse(facts.root.crypttab.as_deref().unwrap_or_default());
-    let volumes = crypttab.with_opened(&facts.volumes);
+    let volumes = crypttab.with_opened(&as_named(facts, path, &table));
     let hazards = table.hazards(&volumes, &ESSENTIAL);
     let link = hazards.iter().fold(link, |link, hazard| judge(facts, hazard, link));
     let root = named_root(facts, path).map(|volume| volume.path.as_str());
@@ -51,6 +52,48 @@ pub(super) fn mounts(facts: &ChainFacts, path: &BootPath) -> Link {
     let link = entries.iter().fold(link, |link, entry| by_key(facts, entry, link));
     let link = entries.iter().fold(link, |link, entry| by_place(facts, &table, entry, link));
     entries.iter().filter(of_root).fold(link, |link, entry| by_subvolume(facts, entry, link))
+}
+
+/// How the kernel names the disks that a card or image may be.
+const NODES: [&str; 3] = ["/dev/mmcblk", "/dev/sd", "/dev/nvme"];
+
+/// The volumes of a card without the names that it has as another kind of disk, where something says which it is: a disk beside it
+/// has those.
+fn as_named(facts: &ChainFacts, path: &BootPath, table: &Fstab) -> Vec<NamedVolume> {
+    let mut volumes = facts.volumes.clone();
+    if facts.are_all_volumes {
+        return volumes;
+    }
+    let line = CmdlineTxt::parse(facts.partition.text(&path.cmdline).unwrap_or_default());
+    let lines = ESSENTIAL.iter().filter_map(|place| Some(table.at(place)?.source));
+    // In a reader, any disk is one of USB.
+    let disks = facts.medium.disks.iter().filter(|disk| !disk.starts_with("/dev/sd"));
+    let mut named =
+        line.get("root").map(str::to_string).into_iter().chain(lines).chain(disks.cloned());
+    let start_of = |node: &str| NODES.into_iter().find(|start| node.starts_with(start));
+    if let Some(own) = named.find_map(|node| start_of(&node)) {
+        for volume in &mut volumes {
+            volume.links.retain(|link| start_of(link).is_none_or(|start| start == own));
+        }
+    }
+    volumes
+}
+
+/// Whether a line that fits a card badly is for a disk beside it, by a name that the card has only as some kinds of disk.
+fn is_beside_card(facts: &ChainFacts, entry: &Entry) -> bool {
+    let Name::Path(path) = Name::of(entry) else { return false };
+    let is_own = facts.volumes.iter().any(|volume| volume.path == path);
+    !facts.are_all_volumes && !is_own && !ESSENTIAL.contains(&entry.target.as_str())
+}
+
+/// Whether a name is that of a partition of this very disk: those of an MBR have its identifier in common.
+fn is_of_this_disk(facts: &ChainFacts, name: &Name) -> bool {
+    const DISK_CHARACTERS: usize = 8;
+    let Name::PartUuid(wanted) = name else { return false };
+    let disk = |id: &str| id.rsplit_once('-').map(|(disk, _)| disk.to_ascii_lowercase());
+    let wanted = disk(wanted).filter(|disk| disk.len() == DISK_CHARACTERS);
+    let mut own = facts.volumes.iter().filter_map(|volume| volume.partuuid.as_deref());
+    wanted.is_some() && own.any(|id| disk(id) == wanted)
 }
 
 /// A volume that waits for a password keeps a board from coming up by itself.
@@ -148,6 +191,13 @@ fn by_subvolume(facts: &ChainFacts, entry: &Entry, link: Link) -> Link {
 }
 
 fn judge(facts: &ChainFacts, hazard: &Hazard, link: Link) -> Link {
+    let absent = match hazard {
+        Hazard::OtherFilesystem(entry, _) | Hazard::RefusedOption(entry, ..) => {
+            is_beside_card(facts, entry).then(|| Hazard::NotThere(entry.clone()))
+        }
+        _ => None,
+    };
+    let hazard = absent.as_ref().unwrap_or(hazard);
     let mut sentence = hazard.sentence();
     if !facts.are_all_volumes {
         sentence = sentence.replace("of this machine", "of this disk");
@@ -207,7 +257,10 @@ fn gone(facts: &ChainFacts, entry: &Entry, sentence: String, link: Link) -> Link
         Wait::Ever => "the start waits for it without end".into(),
     };
     // A disk of the board that is not here.
-    if !facts.are_all_volumes && !ESSENTIAL.contains(&entry.target.as_str()) {
+    let name = Name::of(entry);
+    let is_essential = ESSENTIAL.contains(&entry.target.as_str());
+    let may_be_beside = !is_essential || matches!(name, Name::Path(_));
+    if !facts.are_all_volumes && may_be_beside && !is_of_this_disk(facts, &name) {
         let place = if entry.is_swap() { "swap" } else { entry.target.as_str() };
         let source = &entry.source;
         return link

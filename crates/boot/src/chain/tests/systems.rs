@@ -170,6 +170,12 @@ fn a_board_without_an_eeprom_starts_from_a_gpt_beside_an_mbr() {
         facts.table = Some(DiskTable { kind, partitions: partitions.clone() });
         assert_eq!(outcome(&facts), expected, "{kind:?}");
     }
+    // One with an EEPROM reads it, if that is not too old.
+    let mut later = board();
+    later.table = Some(DiskTable { kind: TableKind::Gpt, partitions });
+    let chain = StartChain::of(&later);
+    assert_eq!((chain.outcome(), chain.certainty()), (Outcome::Starts, Certainty::Likely));
+    assert!(chain.notes().any(|(_, note)| note.what.starts_with("it has a GPT")));
 }
 
 #[test]

@@ -171,3 +171,38 @@ fn a_volume_to_resume_from_that_is_gone_costs_time_and_stops_nothing() {
     assert_eq!(chain.outcome(), Outcome::Starts);
     assert_eq!(chain.condition(), Some("resume=UUID=5a5a-dead is plugged in, too"));
 }
+
+/// Nodes of a card depend on how it is plugged in; the partitions of one MBR are all on one disk.
+#[test]
+fn a_line_for_a_disk_beside_a_card_is_told_from_one_for_the_card() {
+    let of = |root: &str, line: &str| {
+        let mut facts = board();
+        facts.are_all_volumes = false;
+        for (number, volume) in (1..).zip(&mut facts.volumes) {
+            volume.partuuid = Some(format!("1a2b3c4d-0{number}"));
+            volume.path = format!("partition {number}");
+            volume.links = vec![format!("/dev/mmcblk0p{number}"), format!("/dev/sda{number}")];
+        }
+        facts.partition.put("cmdline.txt", &CMDLINE.replace("PARTUUID=1a2b-02", root));
+        facts.root.fstab = Some(format!("{line}\n"));
+        facts
+    };
+    let (by_id, by_node) = ("PARTUUID=1a2b3c4d-02", "/dev/mmcblk0p2");
+    let stops = Outcome::StopsAt(Stage::Mounts);
+    let beside = |root: &str, line: &str| {
+        let chain = StartChain::of(&of(root, line));
+        (chain.outcome(), chain.condition().is_some())
+    };
+    for (root, line, expected) in [
+        (by_id, "/dev/sda1 /mnt/usb ntfs-3g defaults 0 0", (Outcome::Starts, true)),
+        (by_id, "/dev/sda1 /mnt/usb vfat defaults 0 0", (Outcome::Starts, false)),
+        (by_node, "/dev/sda1 /mnt/usb vfat defaults 0 0", (Outcome::Starts, true)),
+        (by_node, "/dev/sda1 /boot/firmware vfat defaults 0 0", (Outcome::Starts, true)),
+        (by_node, "/dev/mmcblk0p1 /boot/firmware vfat defaults 0 0", (Outcome::Starts, false)),
+        (by_node, "/dev/mmcblk0p1 /boot/firmware ext4 defaults 0 0", (stops, false)),
+        (by_id, "PARTUUID=1a2b3c4d-05 /data ext4 defaults 0 2", (stops, false)),
+        (by_id, "PARTUUID=5e6f7a8b-01 /data ext4 defaults 0 2", (Outcome::Starts, true)),
+    ] {
+        assert_eq!(beside(root, line), expected, "{root}, {line}");
+    }
+}
