@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::mounting::{self, MountRequest};
 use super::{Answer, OptionSpec, PlanBuilder, PlanInput, Queries, Recipe, Wishes, programs};
-use rubus_boot::fstab::Fstab;
+use rubus_boot::fstab::{Entry, Fstab};
 use rubus_vocabulary::machine::{Machine, Mount};
 use rubus_vocabulary::units::{bytes_iec, parse_size, percent};
 
@@ -67,6 +67,7 @@ fn draw_up(situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
         || here.any(|mount| mount.filesystem == "tmpfs") && is_in_fstab(at, &options, situation);
     if !is_ours {
         mounting::check_place(at, situation, draft);
+        check_on_demand(at, situation, draft);
     }
     let wanted = MountRequest { at, what: "tmpfs", kind: "tmpfs", options: &options, pass: 0 };
     let why = "It is there at once, without a boot.";
@@ -98,6 +99,22 @@ fn check_size(situation: &PlanInput<'_>, draft: &mut PlanBuilder) -> Option<u64>
         ),
     }
     Some(bytes)
+}
+
+/// What fstab has mounted there by the first look stands in no list of mounts until then, and lies below afterwards.
+fn check_on_demand(at: &Path, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
+    const OPTIONS: [&str; 2] = ["x-systemd.automount", "comment=systemd.automount"];
+    let shown = at.display().to_string();
+    let entry = Fstab::parse(situation.text(Path::new(mounting::FSTAB))).at(&shown);
+    let is_on_demand = |entry: &Entry| OPTIONS.iter().any(|option| entry.has_option(option));
+    if let Some(entry) = entry.filter(is_on_demand) {
+        draft.check(
+            "nothing is mounted there on demand",
+            false,
+            format!("{} mounts {} at {shown} by the first look", mounting::FSTAB, entry.source),
+            "take that line out and restart, or take another place",
+        );
+    }
 }
 
 /// The kernel says `size=204800k`.

@@ -76,6 +76,15 @@ fn every_obstacle_says_what_to_do() {
 }
 
 #[test]
+fn a_place_that_is_mounted_by_the_first_look_is_not_free() {
+    for (options, count) in [("noauto,x-systemd.automount", 1), ("noauto", 0)] {
+        let table = format!("UUID=5a /mnt/ram ext4 {options} 0 2\n");
+        let plan = drawn(&USUAL, &[("/etc/fstab", text(&table))]);
+        assert_eq!(obstacles(&plan).len(), count, "{options}: {:?}", obstacles(&plan));
+    }
+}
+
+#[test]
 fn a_capture_that_says_nothing_of_it_still_has_a_plan() {
     let wished = &USUAL;
     let mut facts = facts(&RECIPE, &machine(), wished, &[]);
