@@ -137,7 +137,8 @@ pub struct RootFiles {
     pub fstab: Option<String>,
     /// Text of `/etc/crypttab`.
     pub crypttab: Option<String>,
-    /// Of the paths that both tables name, mount points and keys, those that are not in the root. Of a card; else empty.
+    /// Of the paths that both tables name, mount points, keys and files with filesystems, those that are not in the root. Of a
+    /// card; else empty.
     pub absent: BTreeSet<String>,
     /// The kernel releases that have modules there; absent where the directory could not be read.
     pub releases: Option<BTreeSet<String>>,

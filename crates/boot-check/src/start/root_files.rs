@@ -77,11 +77,11 @@ fn not_plain(bytes: &[u8]) -> Option<&'static str> {
 /// answer may be mounted at one.
 pub(super) fn absent(files: &dyn Files, root: &RootFiles) -> BTreeSet<String> {
     let fstab = Fstab::parse(root.fstab.as_deref().unwrap_or_default());
-    let targets = fstab.entries().into_iter().map(|entry| entry.target);
+    let named = fstab.entries().into_iter().flat_map(|entry| [entry.target, entry.source]);
     let crypttab = Crypttab::parse(root.crypttab.as_deref().unwrap_or_default());
     let keys = crypttab.entries().into_iter().map(|entry| entry.key_file());
     let is_absent = |path: &String| path.starts_with('/') && !files.exists(Path::new(path));
-    targets.chain(keys).filter(is_absent).collect()
+    named.filter(|path| !path.starts_with("/dev/")).chain(keys).filter(is_absent).collect()
 }
 
 fn usual_init(files: &dyn Files) -> Option<String> {

@@ -51,6 +51,7 @@ pub(super) fn mounts(facts: &ChainFacts, path: &BootPath) -> Link {
     let entries = table.entries();
     let link = entries.iter().fold(link, |link, entry| by_key(facts, entry, link));
     let link = entries.iter().fold(link, |link, entry| by_place(facts, &table, entry, link));
+    let link = entries.iter().fold(link, |link, entry| by_file(facts, &table, entry, link));
     entries.iter().filter(of_root).fold(link, |link, entry| by_subvolume(facts, entry, link))
 }
 
@@ -158,17 +159,41 @@ fn by_place(facts: &ChainFacts, table: &Fstab, entry: &Entry, link: Link) -> Lin
     if MOUNTED_FIRST.iter().any(|place| target.starts_with(place)) {
         return link;
     }
-    let is_above = |other: &Entry| {
-        let other = Path::new(&other.target);
-        other != Path::new("/") && other != target && target.starts_with(other)
-    };
-    if table.entries().iter().any(is_above) {
+    if is_below_mount(table, target) {
         return link;
     }
     link.with(Certainty::Likely).stopped(
         format!("{} is not there, and the root is read-only: {EMERGENCY}", entry.target),
         format!("make the directory on the root: mkdir -p {}", entry.target),
     )
+}
+
+/// Whether a path is below a mount other than the root, so that the files of the root do not tell whether it is there.
+fn is_below_mount(table: &Fstab, path: &Path) -> bool {
+    let is_above = |other: &Entry| {
+        let other = Path::new(&other.target);
+        other != Path::new("/") && other != path && path.starts_with(other)
+    };
+    table.entries().iter().any(is_above)
+}
+
+/// A file that is mounted like a disk, and is gone. What is bound to another place is made where it is not there. Source:
+/// mount(8), "Loop-device support"; systemd, src/core/mount.c.
+fn by_file(facts: &ChainFacts, table: &Fstab, entry: &Entry, link: Link) -> Link {
+    const IN_FILES: [&str; 8] =
+        ["btrfs", "erofs", "ext2", "ext3", "ext4", "iso9660", "squashfs", "vfat"];
+    let is_of_disks = IN_FILES.contains(&entry.filesystem.as_str()) || entry.has_option("loop");
+    let is_bound = ["bind", "rbind"].iter().any(|option| entry.has_option(option));
+    let is_absent = facts.root.absent.contains(&entry.source);
+    let file = Path::new(&entry.source);
+    let is_elsewhere =
+        is_below_mount(table, file) || MOUNTED_FIRST.iter().any(|place| file.starts_with(place));
+    let is_judged = link.stop.is_none() && is_of_disks && !is_bound && !entry.is_swap();
+    if !is_judged || !is_absent || is_elsewhere || !ends_a_start(facts, entry) {
+        return link;
+    }
+    link.with(Certainty::Likely)
+        .stopped(format!("{} for {} is not there: {EMERGENCY}", entry.source, entry.target), REMEDY)
 }
 
 /// A line for a subvolume that the root's filesystem does not have. Of a system that runs, not all of them are known.

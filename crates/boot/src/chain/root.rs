@@ -498,6 +498,9 @@ fn first_program(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
             .with(Certainty::Likely)
             .noted(what, format!("correct init= in {}", path.cmdline));
     }
+    if !is_there && is_usr_elsewhere(facts, path) {
+        return link.not_known(format!("{why}; /usr is on a volume of its own, which was not read"));
+    }
     let remedy = match defect {
         Some(Defect::NotExecutable) => format!("make it executable: chmod 755 {program}"),
         Some(Defect::OtherProcessor) => {
@@ -510,6 +513,13 @@ fn first_program(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
     let is_unsure = defect == Some(Defect::NoProgram);
     let link = if is_unsure { link.with(Certainty::Likely) } else { link };
     link.stopped(why, remedy).unless_it_runs(defect.is_some() && has_this_line(facts, path))
+}
+
+/// Whether the initramfs mounts another volume at /usr before the first program is started. Source: initramfs-tools, `init`;
+/// dracut, modules.d/98usrmount.
+fn is_usr_elsewhere(facts: &ChainFacts, path: &BootPath) -> bool {
+    let table = Fstab::parse(facts.root.fstab.as_deref().unwrap_or_default());
+    has_initramfs(facts, path) && table.at("/usr").is_some()
 }
 
 /// Whether the initramfs is one whose scripts start the usual first program where the named one is not there. Source:

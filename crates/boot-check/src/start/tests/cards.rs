@@ -10,6 +10,8 @@ use rubus_host::simulated::fake::FakeFiles;
 use super::super::text::first_line;
 use super::super::{CardPart, CardParts, in_its_boards, of_card};
 
+mod interrupted_writes;
+
 const RELEASE: &str = "6.12.47+rpt-rpi-v8";
 const OTHER_RELEASE: &str = "6.6.31+rpt-rpi-v8";
 
@@ -640,44 +642,4 @@ fn a_first_program_for_another_processor_is_none() {
         let ends = if starts { Outcome::Starts } else { Outcome::StopsAt(Stage::Init) };
         assert_eq!(answer(&card).0, ends, "{machine}");
     }
-}
-
-#[test]
-fn a_table_of_mounts_that_is_no_plain_text_is_named() {
-    let line = "PARTUUID=1a2b3c4d-02 / ext4 noatime 0 1\n";
-    let wide: Vec<u8> = line.bytes().flat_map(|byte| [byte, 0]).collect();
-    let unsure = Outcome::NotCertainAfter(Stage::Init);
-    for (bytes, ends) in [
-        (line.as_bytes().to_vec(), Outcome::Starts),
-        (format!("# \u{e4}\n{line}").into_bytes(), Outcome::Starts),
-        ([b"\xff\xfe", wide.as_slice()].concat(), unsure),
-        (wide, unsure),
-        (vec![0; 512], unsure),
-        (format!("\u{feff}{line}").into_bytes(), unsure),
-    ] {
-        let mut card = Card::new("pi4", true, true, "PARTUUID=1a2b3c4d-02");
-        card.install("/etc/fstab", &bytes);
-        assert_eq!(answer(&card).0, ends, "{bytes:?}");
-    }
-}
-
-/// A power cut while the file was written: the kernel finds its root without, or does not.
-#[test]
-fn an_initramfs_that_is_none_matters_where_the_root_needs_one() {
-    let stops = Outcome::StopsAt(Stage::Initramfs);
-    let half = initramfs_of(RELEASE)[..60].to_vec();
-    for (is_built_in, bytes, ends) in [
-        (true, vec![0; 4096], Outcome::Starts),
-        (true, b"no archive".to_vec(), Outcome::Starts),
-        (true, half, Outcome::NotCertainAfter(Stage::Kernel)),
-        (false, vec![0; 4096], stops),
-        (false, b"no archive".to_vec(), stops),
-    ] {
-        let mut card = Card::new("pi4", is_built_in, true, "PARTUUID=1a2b3c4d-02");
-        card.put("initramfs8", &bytes);
-        assert_eq!(answer(&card).0, ends, "{is_built_in}, {} bytes", bytes.len());
-    }
-    let mut card = Card::new("pi4", true, true, "UUID=uuid-2");
-    card.put("initramfs8", [0_u8; 4096]);
-    assert_eq!(answer(&card).0, stops);
 }

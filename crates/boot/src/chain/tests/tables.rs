@@ -206,3 +206,15 @@ fn a_line_for_a_disk_beside_a_card_is_told_from_one_for_the_card() {
         assert_eq!(beside(root, line), expected, "{root}, {line}");
     }
 }
+
+#[test]
+fn a_first_program_on_a_volume_of_its_own_is_not_missed_where_an_initramfs_mounts_it() {
+    let mut facts = board();
+    facts.root.init = Some(("/sbin/init".into(), false));
+    assert_eq!(outcome(&facts), Outcome::StopsAt(Stage::Init));
+    facts.volumes.push(volume("/dev/mmcblk0p3", "1a2b-03", "ext4"));
+    facts.root.fstab = Some(format!("{FSTAB}PARTUUID=1a2b-03 /usr ext4 ro 0 2\n"));
+    assert_eq!(outcome(&facts), Outcome::NotCertainAfter(Stage::Root));
+    facts.partition.put("config.txt", "arm_64bit=1\n");
+    assert_eq!(outcome(&facts), Outcome::StopsAt(Stage::Init));
+}
