@@ -499,7 +499,8 @@ fn first_program(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
             .noted(what, format!("correct init= in {}", path.cmdline));
     }
     if !is_there && is_usr_elsewhere(facts, path) {
-        return link.not_known(format!("{why}; /usr is on a volume of its own, which was not read"));
+        return link
+            .not_known(format!("{why}; /usr is on a volume of its own, which was not read"));
     }
     let remedy = match defect {
         Some(Defect::NotExecutable) => format!("make it executable: chmod 755 {program}"),
