@@ -16,6 +16,7 @@ struct Shape {
     fields: BTreeMap<String, Vec<Value>>,
     words: BTreeSet<String>,
     is_text: bool,
+    is_number: bool,
     has_map: bool,
 }
 
@@ -41,9 +42,11 @@ fn shape(schemas: &[Value], definitions: &Value) -> Shape {
         let listed = listed.iter().filter_map(Value::as_str).map(str::to_string);
         let words: Vec<String> = words.into_iter().chain(listed).collect();
         let types = &schema["type"];
-        let is_text =
-            types == "string" || types.as_array().is_some_and(|all| all.contains(&"string".into()));
-        shape.is_text |= is_text && words.is_empty();
+        let is_a = |kind: &str| {
+            types == kind || types.as_array().is_some_and(|all| all.contains(&kind.into()))
+        };
+        shape.is_text |= is_a("string") && words.is_empty();
+        shape.is_number |= ["integer", "number", "boolean"].into_iter().any(is_a);
         shape.words.extend(words);
         shape.has_map |= schema["additionalProperties"].is_object();
     }
@@ -64,7 +67,8 @@ impl Check<'_> {
             return;
         }
         let of_type = shape(schemas, &self.definitions);
-        if !of_type.words.is_empty() || of_type.is_text {
+        // A type may be a number in one variant and an object in another; without a rule the number would be dropped.
+        if !of_type.words.is_empty() || of_type.is_text || of_type.is_number {
             self.scalar(name, "=", &of_type);
         }
         for (field, schemas) in &of_type.fields {
@@ -117,6 +121,7 @@ impl Check<'_> {
                 Some(format!("[{name}] {field} is no number"))
             }
             Some(Rule::Number) => None,
+            None if shape.is_number => Some(format!("[{name}] has no line: {field} = number")),
             None => {
                 let listed: Vec<&str> = shape.words.iter().map(String::as_str).collect();
                 Some(format!("[{name}] has no line: {field} = words {}", listed.join("|")))

@@ -45,6 +45,20 @@ fn differences(a: &Value, b: &Value, at: &str, out: &mut Vec<String>) {
     }
 }
 
+/// Variants of a finding may have a field of one name, as the block of a knee, a number, and that of a bend, an estimate.
+#[test]
+fn a_run_of_each_suite_stays_readable_with_all_figures_of_its_findings() {
+    for run in fixture::suite_runs() {
+        let [before, after] =
+            [&run, &shared(&run).unwrap()].map(|run| serde_json::to_value(&run.findings).unwrap());
+        let blocks = |findings: &Value| {
+            let findings = findings.as_array().into_iter().flatten();
+            findings.map(|finding| finding["block_bytes"].clone()).collect::<Vec<_>>()
+        };
+        assert_eq!(blocks(&before), blocks(&after), "{}", run.suite);
+    }
+}
+
 /// A line of fstab without a single known option is still a line.
 #[test]
 fn a_run_stays_readable_whatever_its_fstab_has() {
