@@ -7,6 +7,7 @@ use anyhow::{Context, anyhow};
 use rubus_draw::text::fit;
 use rubus_host::files::output_file::write_output;
 use rubus_host::files::own_files;
+use rubus_vocabulary::checked_json::escaped;
 
 use crate::terminal;
 
@@ -101,6 +102,8 @@ pub fn say(text: &str) -> anyhow::Result<()> {
     let is_document = text.starts_with(['{', '[']);
     match terminal::columns_of_output().filter(|_| !is_document) {
         Some(columns) => say_as_it_is(&fit(text, columns)),
+        // Texts of others are in it as they are.
+        None if is_document => say_as_it_is(&escaped(text)),
         None => say_as_it_is(text),
     }
 }

@@ -1,5 +1,8 @@
 //! Reading JSON that others wrote: what is wrong is told with the field that it is in, and no text has anything that a terminal
-//! would obey.
+//! would obey; and writing it so.
+
+use std::borrow::Cow;
+use std::fmt::Write;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -21,20 +24,48 @@ pub fn from_value<T: DeserializeOwned>(mut value: Value) -> Result<T, String> {
     serde_path_to_error::deserialize(value).map_err(in_words)
 }
 
-/// Control characters but line feeds and tabs, and marks that turn the writing direction, become replacement characters.
+/// A JSON text in which nothing is left that a terminal would obey: those characters become escapes, which mean the same. What is
+/// below a blank is one already within texts, and between values no part of any.
+pub fn escaped(json: &str) -> Cow<'_, str> {
+    let is_raw = |letter: char| letter > ' ' && is_harmful(letter);
+    if !json.contains(is_raw) {
+        return Cow::Borrowed(json);
+    }
+    let mut safe = String::with_capacity(json.len() + 16);
+    for letter in json.chars() {
+        if is_raw(letter) {
+            // Writing to a string cannot fail.
+            let _ = write!(safe, "\\u{:04x}", u32::from(letter));
+        } else {
+            safe.push(letter);
+        }
+    }
+    Cow::Owned(safe)
+}
+
+/// Control characters but line feeds and tabs, and marks that turn the writing direction, become replacement characters, in
+/// names of fields, too: options of a job file are kept by their names.
 fn make_harmless(value: &mut Value) {
     match value {
         Value::String(text) if text.contains(is_harmful) => {
             *text = text.replace(is_harmful, "\u{fffd}");
         }
         Value::Array(items) => items.iter_mut().for_each(make_harmless),
-        Value::Object(fields) => fields.values_mut().for_each(make_harmless),
+        Value::Object(fields) => {
+            if fields.keys().any(|name| name.contains(is_harmful)) {
+                let named = std::mem::take(fields).into_iter();
+                *fields = named
+                    .map(|(name, value)| (name.replace(is_harmful, "\u{fffd}"), value))
+                    .collect();
+            }
+            fields.values_mut().for_each(make_harmless);
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
 fn is_harmful(letter: char) -> bool {
-    let turns = matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let turns = matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     turns || (letter.is_control() && !matches!(letter, '\n' | '\t'))
 }
 

@@ -14,6 +14,7 @@ use crate::history::RunId;
 use crate::json_weight::Weighed;
 use crate::share::{self, Counts, LEFT_OUT, Record};
 use rubus_verdict::verdict::verdict;
+use rubus_vocabulary::checked_json::escaped;
 use rubus_vocabulary::result::Run;
 use rusqlite::{OptionalExtension, Transaction, TransactionBehavior};
 use serde_json::{Value, json};
@@ -92,7 +93,8 @@ impl History {
             } else {
                 line
             };
-            out.write_all(line.as_bytes()).map_err(|error| not_written(error.to_string()))?;
+            out.write_all(escaped(&line).as_bytes())
+                .map_err(|error| not_written(error.to_string()))?;
             exported.runs += 1;
         }
         Ok(exported)

@@ -144,6 +144,19 @@ fn what_is_exported_is_imported_once() {
 }
 
 #[test]
+fn an_export_holds_nothing_that_a_terminal_would_obey() {
+    let (_directory, path) = scratch();
+    let mut history = History::open(&path).unwrap();
+    let mut hostile = run(1);
+    hostile.target.named = "a\u{9b}31m\u{202e}b\u{1b}".into();
+    history.add(&hostile, "").unwrap();
+    let line = String::from_utf8(exported(&history, None)).unwrap();
+    assert!(!line.contains(['\u{9b}', '\u{202e}', '\u{1b}']), "{line:?}");
+    let value: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(value["run"]["target"]["named"], hostile.target.named);
+}
+
+#[test]
 fn what_version_0_2_exported_is_read_and_written_as_it_was() {
     let (_directory, path) = scratch();
     let mut history = History::open(&path).unwrap();
