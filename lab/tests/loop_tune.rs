@@ -90,7 +90,7 @@ fn a_kill_in_the_middle_leaves_the_settings_as_they_were() {
     let scene = Scene::new();
     let before = scene.settings();
     let place = scene.filesystem.path().display().to_string();
-    let mut trial = scene.tune(&[&place, "--time", "10m"]);
+    let mut trial = scene.tune(&[&place, "--time", "10m", "--yes"]);
     let trial = trial.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it starts");
     let mut trial = Trial(trial);
     scene.wait_for(&before, false);
@@ -109,7 +109,7 @@ fn the_one_setting_with_an_effect_is_named() {
     let scene = Scene::new();
     let before = scene.settings();
     let place = scene.filesystem.path().display().to_string();
-    let mut command = scene.tune(&[&place, "--time", "5m", "--json"]);
+    let mut command = scene.tune(&[&place, "--time", "5m", "--yes", "--json"]);
     let answer = Answer::of(command.output().expect("it starts")).json();
     assert_eq!(scene.settings(), before);
     let tried = answer["candidates"].as_array().expect("what was tried");

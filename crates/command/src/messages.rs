@@ -5,6 +5,7 @@
 use std::io::IsTerminal;
 use std::path::Path;
 
+use anyhow::Context;
 use rubus_draw::text::wrap;
 use rubus_host::process::standard_error;
 
@@ -34,6 +35,24 @@ pub fn write_line(message: &str) {
 /// What `prompt!` does.
 pub fn write(message: &str) {
     standard_error::write(&harmless(message));
+}
+
+/// Whether the user agrees to what was announced; `yes` says so beforehand.
+///
+/// # Errors
+/// Without a terminal to ask on.
+pub fn agreed(yes: bool, question: &str) -> anyhow::Result<bool> {
+    if yes {
+        return Ok(true);
+    }
+    anyhow::ensure!(
+        std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
+        "not a terminal, cannot ask for confirmation; use --yes"
+    );
+    write(&format!("\n{question} [y/N] "));
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer).context("cannot read the answer")?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes" | "Yes"))
 }
 
 /// Writes lines that are alike: the first few, and how many more there are. `rest` says where those stand.

@@ -38,13 +38,13 @@ pub const PAGES: &[Page] = &[Page {
     name: "rubus-tune",
     statuses: &[
         (0, "done"),
-        (1, "cut short, nothing could be judged, or what was applied does not hold"),
+        (1, "not agreed to, cut short, nothing could be judged, or what was applied does not hold"),
         MISTAKE,
         (5, "a setting could not be put back: see `rubus tune --restore`"),
     ],
     examples: &[
         ("rubus tune /mnt/ssd --list", "Show what would be tried. Changes nothing."),
-        ("sudo rubus tune /mnt/ssd", "Try it, put everything back, and say what helps."),
+        ("sudo rubus tune /mnt/ssd", "Ask, try it, put everything back, and say what helps."),
         (
             "sudo rubus tune /mnt/ssd --for files --apply",
             "The same for large files; then make what helps last, and prove it.",
@@ -65,7 +65,8 @@ pub fn documents() -> Vec<rubus_vocabulary::verb::Document> {
 /// Tries read-ahead, I/O scheduler, queue length and the processor's governor, each against its
 /// present value, on the disk under a directory. Every value is recorded before it is changed and
 /// put back afterwards, also after Ctrl-C, a kill or a crash. Writes a nameless file, which is gone
-/// at the end; says how much before it begins. Needs root, except for --list.
+/// at the end. Says how much and how long at most, and asks, before it begins. Needs root, except
+/// for --list.
 #[derive(Debug, Args)]
 pub struct Tune {
     /// Directory on the disk to be tuned
@@ -88,8 +89,8 @@ pub struct Tune {
     /// Make what helps last, with a plan that `rubus undo` takes back, and measure again
     #[arg(long, conflicts_with_all = ["restore", "forget", "wanted"])]
     pub apply: bool,
-    /// With --apply: do not ask for confirmation
-    #[arg(long, short, requires = "apply")]
+    /// Do not ask for confirmation, neither before the trial nor before the plan of --apply
+    #[arg(long, short)]
     pub yes: bool,
     /// Put back what a trial has left that was cut off by a kill
     #[arg(long, conflicts_with = "forget")]
@@ -111,7 +112,23 @@ fn time(text: &str) -> Result<f64, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::time;
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        tune: Tune,
+    }
+
+    #[test]
+    fn a_trial_alone_can_be_agreed_to_beforehand() {
+        let yes = |line: &[&str]| Line::try_parse_from(line).unwrap().tune.yes;
+        assert!(yes(&["tune", "/mnt/ssd", "--yes"]));
+        assert!(yes(&["tune", "/mnt/ssd", "--apply", "-y"]));
+        assert!(!yes(&["tune", "/mnt/ssd"]));
+    }
 
     #[test]
     fn a_time_is_in_seconds_minutes_or_hours() {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use rubus_command::messages::agreed;
 use rubus_command::places::say;
 use rubus_command::{Exit, General, Terminal, message};
 use rubus_host::live::hands::LiveHands;
@@ -10,7 +11,7 @@ use rubus_host::{Live, clock};
 use rubus_vocabulary::verb::Page;
 
 use super::changes::{all_known, must_be_live, open_store};
-use super::consent::{agreed, confirm_losses};
+use super::consent::confirm_losses;
 use super::planning::{self, wish};
 use super::way::finish;
 use super::{CHANGED, Outside, image};

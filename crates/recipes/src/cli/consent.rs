@@ -1,4 +1,4 @@
-//! What the user agrees to: the steps of a plan, and the loss of what is on each disk.
+//! What the user agrees to: the loss of what is on each disk.
 
 use std::io::IsTerminal;
 
@@ -8,24 +8,6 @@ use rubus_vocabulary::refused::Refused;
 
 use rubus_change::apply::GivenAway;
 use rubus_change::losses::Question;
-
-/// Whether the user agrees; `yes` says so beforehand.
-///
-/// # Errors
-/// Without a terminal to ask on.
-pub(super) fn agreed(yes: bool, question: &str) -> anyhow::Result<bool> {
-    if yes {
-        return Ok(true);
-    }
-    anyhow::ensure!(
-        std::io::stdin().is_terminal() && std::io::stderr().is_terminal(),
-        "not a terminal, cannot ask for confirmation; use --yes"
-    );
-    prompt!("\n{question} [y/N] ");
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer).context("cannot read the answer")?;
-    Ok(matches!(answer.trim(), "y" | "Y" | "yes" | "Yes"))
-}
 
 /// The user's word for the loss of what is on each disk that is asked about: from `given`, else typed. Gives what is to be
 /// written down.

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use rubus_command::messages::agreed;
 use rubus_command::places::say;
 use rubus_command::{Exit, General, Terminal, message, signals};
 use rubus_host::block::loop_device::{LoopDevice, Part};
@@ -17,7 +18,6 @@ use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::refused::Refused;
 use rubus_vocabulary::units::bytes_iec;
 
-use super::consent::agreed;
 use super::facts::random;
 use super::planning::find;
 use super::teller::Teller;

@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use clap::Args;
+use rubus_command::messages::agreed;
 use rubus_command::{Exit, General, message};
 use rubus_host::Live;
 use rubus_host::live::hands::LiveHands;
@@ -9,7 +10,6 @@ use rubus_vocabulary::verb::Page;
 
 use super::CHANGED;
 use super::changes::{all_of, has_none, must_be_live, open_store};
-use super::consent::agreed;
 use super::way::{finish, moved_to, with_context};
 use rubus_change::apply::{ASKED_FOR, Change, lying_on, obstacles, turn};
 use rubus_change::plan::journal::Way;

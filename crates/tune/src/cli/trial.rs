@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
-use rubus_command::messages::in_columns;
+use rubus_command::messages::{agreed, in_columns};
 use rubus_command::places::{self, say};
 use rubus_command::{Exit, General, Terminal, World, message, must_be_live, signals};
 use rubus_host::files::own_files;
@@ -68,6 +68,12 @@ pub fn run(general: &General, arguments: &Tune, outside: &dyn Outside) -> anyhow
         return Ok(Exit::Fine);
     }
     must_be_root(&scene.place)?;
+    if !general.quiet || !arguments.yes {
+        message!("{}", in_columns(&announcement(&scene, arguments.time, arguments.apply)));
+    }
+    if !agreed(arguments.yes, "Begin the trial?")? {
+        return Ok(Exit::AnswerIsNo);
+    }
     // Until here, nothing has to be ended in order.
     let cancel = signals::cancel_flag()?;
     tried(general, arguments, &scene, &cancel, outside)
@@ -165,6 +171,34 @@ fn session_name() -> String {
     format!("{}-{}", std::process::id(), clock::monotonic_ns())
 }
 
+/// What a trial of `seconds` at most does to the machine, before it does it. The proof after `--apply` is a second one.
+fn announcement(scene: &Scene, seconds: f64, has_proof: bool) -> String {
+    let Scene { place, candidates, volume } = scene;
+    let values = candidates.tried.len();
+    let mut words = format!(
+        "This tries {values} {} on {} for at most {}: writes {} at most to a nameless file of {} that is gone at the end.",
+        if values == 1 { "value" } else { "values" },
+        place.disk,
+        rubus_draw::words::span(seconds),
+        bytes_iec(volume.most_bytes),
+        bytes_iec(volume.region_bytes),
+    );
+    if place.is_loop {
+        words.push_str(
+            " It is a loop device: its settings are tried, not those of the disk below its file.",
+        );
+    }
+    words.push_str(" Each value is put back, also after Ctrl-C or a kill.");
+    if has_proof {
+        words.push_str(&format!(
+            " What helps is then applied and measured again, for at most {}; that writes {} at most.",
+            rubus_draw::words::span(seconds.min(PROOF_S)),
+            bytes_iec(volume.most_bytes)
+        ));
+    }
+    words
+}
+
 fn tried(
     general: &General,
     arguments: &Tune,
@@ -172,26 +206,8 @@ fn tried(
     cancel: &AtomicBool,
     outside: &dyn Outside,
 ) -> anyhow::Result<Exit> {
-    let Scene { place, candidates, volume } = scene;
+    let Scene { place, candidates, .. } = scene;
     let held = hold()?;
-    if !general.quiet {
-        let values = candidates.tried.len();
-        let loop_words = if place.is_loop {
-            " It is a loop device: its settings are tried, not those of the disk below its file."
-        } else {
-            ""
-        };
-        let announced = format!(
-            "Trying {values} {} on {} for at most {}: writes {} at most to a nameless file of {} that is gone at the end.{loop_words} \
-             Each value is put back, also after Ctrl-C or a kill.",
-            if values == 1 { "value" } else { "values" },
-            place.disk,
-            rubus_draw::words::span(arguments.time),
-            bytes_iec(volume.most_bytes),
-            bytes_iec(volume.region_bytes),
-        );
-        message!("{}", in_columns(&announced));
-    }
     let disk_before = DiskSeen::of(&place.disk, &Live::new());
     let began_ns = clock::monotonic_ns();
     let measured =
@@ -446,4 +462,33 @@ fn forget() -> anyhow::Result<Exit> {
     record::remove(&directory, hands)?;
     say("The record is dropped.\n")?;
     Ok(Exit::Fine)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_tried_how_long_and_how_much_is_written_is_said_beforehand() {
+        let place = Place {
+            path: "/mnt/ssd".into(),
+            filesystem: "ext4".into(),
+            disk: "sda".into(),
+            stacked_on: None,
+            is_loop: false,
+            is_usb: true,
+            options: Vec::new(),
+        };
+        let volume = Volume { region_bytes: 256 << 20, turn_bytes: 1 << 20, most_bytes: 512 << 20 };
+        let candidates = Candidates { tried: Vec::new(), not_tried: Vec::new() };
+        let scene = Scene { place, candidates, volume };
+        let words = announcement(&scene, 1200.0, false);
+        assert!(words.contains("on sda for at most 20 min: writes 512 MiB at most"), "{words}");
+        assert!(!words.contains("applied"), "{words}");
+        let words = announcement(&scene, 1200.0, true);
+        assert!(
+            words.contains("again, for at most 10 min; that writes 512 MiB at most"),
+            "{words}"
+        );
+    }
 }
