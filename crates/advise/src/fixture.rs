@@ -129,14 +129,14 @@ pub fn swap_advice() -> Advice {
         candidates: vec![
             set_up(
                 "zswap+sda",
-                "zswap before a swap on SSD on USB 2 INTENSO SSD",
+                "zswap 30 %, then sda (compressed in 30 % of the memory, then on SSD on USB 2 INTENSO SSD)",
                 18_300.0,
                 "the processor",
                 Swap,
             ),
             set_up(
                 "zram",
-                "zram as large as the memory",
+                "zram of 922 MiB (as large as the memory)",
                 18_250.0,
                 "the processor",
                 Swap,
@@ -148,8 +148,8 @@ pub fn swap_advice() -> Advice {
             },
         ],
         because: vec![
-            "Swap with zswap+sda: swapping about 68 times faster (50 to 90 times), not measured here.".into(),
-            "zswap+sda would need ~0.2 s (0.2 s to 0.3 s) for 2000 pages in and out; the current swap on mmcblk0 needs ~15 s.".into(),
+            "Swap with zswap 30 %, then sda: swapping about 68 times faster (50 to 90 times), not measured here.".into(),
+            "zswap 30 %, then sda would need ~0.2 s (0.2 s to 0.3 s) for 2000 pages in and out; the current swap on mmcblk0 needs ~15 s.".into(),
             "After that the narrowest pipe is the processor at random writes (50 % of the time).".into(),
         ],
         command: words("rubus plan zswap max-pool-percent=30"),

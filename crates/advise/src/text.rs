@@ -118,8 +118,8 @@ fn first_cell(advice: &Advice, candidate: &Candidate, columns: usize) -> Cell {
         (false, false) => "  ",
     };
     let words = match candidate.title() {
-        (label, Some(what)) => format!("{label}: {what}"),
-        (label, None) => label.to_owned(),
+        (label, Some(what)) if candidate.swap.is_none() => format!("{label}: {what}"),
+        (label, _) => label.to_owned(),
     };
     let tone = if is_best { Tone::Good } else { Tone::Plain };
     let tone = if candidate.is_now { Tone::Strong } else { tone };
@@ -278,7 +278,8 @@ fn legend(advice: &Advice, everything: bool, style: Style) -> Vec<String> {
     let (work, _) = advice.unit.split_once(':').unwrap_or((&advice.unit, ""));
     let columns = match advice.purpose {
         Purpose::Swap => {
-            "carries: times the memory before it gets slow; beyond: a page then, or full: programs are ended"
+            "in/s, out/s: pages; carries: times the memory before it gets slow; beyond: wait for a page then, or full: programs are \
+             ended; zswap: compressed in that share of the memory first"
         }
         Purpose::Desktop | Purpose::Server | Purpose::Logger | Purpose::StorageNode => {
             "read, write: MB/s in order; 4K: one at a time; commits: safe writes/s"

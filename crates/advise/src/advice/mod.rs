@@ -407,6 +407,7 @@ impl Candidate {
     pub fn label(&self) -> &str {
         match self.name.as_str() {
             NETWORK_DISK => "network disk",
+            _ if self.swap.is_some() => self.set_up().0,
             name if self.is_bought() || name.contains('@') => &self.what,
             name => name,
         }
@@ -414,8 +415,19 @@ impl Candidate {
 
     /// What people call it, and what it is where that says more.
     pub fn title(&self) -> (&str, Option<&str>) {
+        if self.swap.is_some() {
+            return self.set_up();
+        }
         let label = self.label();
         if self.what.contains(label) { (&self.what, None) } else { (label, Some(&self.what)) }
+    }
+
+    /// Of a set-up of swap: its words for a row, and what they mean, which stands in brackets behind them.
+    fn set_up(&self) -> (&str, Option<&str>) {
+        match self.what.split_once(" (") {
+            Some((label, more)) => (label, Some(more.strip_suffix(')').unwrap_or(more))),
+            None => (&self.what, None),
+        }
     }
 
     /// Whether a network is in the way.

@@ -356,7 +356,7 @@ fn swap(question: &Question<'_>, places: &[Place]) -> Option<Subject> {
             "swap",
             format!(
                 "{} is right: it carries about {:.1} times the memory before it gets slow.",
-                best.what,
+                best.label(),
                 carried(best)
             ),
             None,
@@ -368,9 +368,9 @@ fn swap(question: &Question<'_>, places: &[Place]) -> Option<Subject> {
         "swap",
         format!(
             "{}: 2000 pages in and out at 1.5 times the memory take {}, now ({}) {}{}",
-            best.name,
+            best.label(),
             time(best),
-            now.name,
+            now.label(),
             time(now),
             if is_one_step { "." } else { "; how: rubus advise swap" }
         ),

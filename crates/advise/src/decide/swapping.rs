@@ -88,7 +88,10 @@ fn options(question: &Question<'_>, places: &[Place]) -> Vec<SwapPlace> {
     if !is_alike(&options[0], &zram) {
         options.push(SwapPlace {
             name: "zram".into(),
-            what: format!("zram as large as the memory, {}", bytes_iec(base.memory_bytes as u64)),
+            what: format!(
+                "zram of {} (as large as the memory)",
+                bytes_iec(base.memory_bytes as u64)
+            ),
             kind: SetUpKind::Zram,
             set_up: zram,
             disk: (*root).clone(),
@@ -135,10 +138,10 @@ fn is_alike(now: &SwapPlace, other: &SetUp) -> bool {
 
 /// Two of one disk are told apart by their pools, which is what one of them would change.
 fn zswap_before(pool_percent: f64, place: &Place) -> String {
-    match place.euros {
-        (0, 0) => format!("pool {pool_percent:.0} %, then swap on {}", place.what),
-        _ => format!("zswap before a swap on {}", place.what),
-    }
+    format!(
+        "zswap {pool_percent:.0} %, then {} (compressed in {pool_percent:.0} % of the memory, then on {})",
+        place.name, place.what
+    )
 }
 
 /// How the machine swaps now.
@@ -191,7 +194,7 @@ fn now(machine: &Machine, base: &SetUp, root: &Place, disks: &[&Place]) -> SwapP
         what: if is_zswap {
             zswap_before(percent.unwrap_or(DEFAULT_POOL_PERCENT), disk)
         } else {
-            format!("swap on {} without zswap", disk.what)
+            format!("swap on {} ({}, without zswap)", disk.name, disk.what)
         },
         kind: if is_zswap { SetUpKind::Zswap } else { SetUpKind::Disk },
         set_up: SetUp { pool_share, ..base.clone() },

@@ -122,6 +122,9 @@ fn change(purpose: Purpose, best: &Candidate) -> String {
     match (purpose, best.euros) {
         _ if best.name.ends_with("@usb3") => format!("Put {disk} into a USB 3 port"),
         _ if best.name.ends_with("@gen3") => format!("Run {disk} at PCIe 3"),
+        (Purpose::Swap, (low, high)) if high > 0 => {
+            format!("Buy that disk ({low} to {high} EUR), and swap with {}", named(best))
+        }
         (_, (low, high)) if high > 0 => format!("Buy {} ({low} to {high} EUR)", best.what),
         (Purpose::Swap, _) => format!("Swap with {}", named(best)),
         (Purpose::Desktop | Purpose::Server, _) => format!("Move the system to {}", named(best)),
@@ -209,7 +212,7 @@ fn what_it_gives(
         return format!(
             "Others like {} need {range} for {work}, the current {} {}{doubts}.",
             short(best),
-            now.name,
+            short(now),
             time(now)
         );
     }
@@ -221,7 +224,7 @@ fn what_it_gives(
     format!(
         "{} would need {range} for {work}; the current {} needs {}{but}.",
         short(best),
-        now.name,
+        short(now),
         time(now)
     )
 }
@@ -291,7 +294,8 @@ fn on_assumptions(purpose: Purpose, candidate: &Candidate) -> Option<String> {
 
 /// "sda, SSD on USB 3 X".
 fn named(candidate: &Candidate) -> String {
-    if candidate.what.starts_with(&candidate.name) || candidate.name == NETWORK_DISK {
+    let is_all_in_what = candidate.swap.is_some() || candidate.name == NETWORK_DISK;
+    if is_all_in_what || candidate.what.starts_with(&candidate.name) {
         candidate.what.clone()
     } else {
         format!("{} ({})", candidate.name, candidate.what)
