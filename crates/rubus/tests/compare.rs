@@ -171,6 +171,25 @@ fn what_cannot_be_compared_is_said_with_status_2() {
 }
 
 #[test]
+fn one_run_under_two_names_is_nothing_to_compare() {
+    let home = home();
+    for name in ["a.json", "copy.json"] {
+        file(home.path(), name, 1.0);
+    }
+    std::fs::write(home.path().join("fio.json"), rubus_fio::json::render(&[&run(1.0)]))
+        .expect("a file");
+    for (names, expected) in [
+        (["a.json", "a.json"], "a.json with: it is named twice"),
+        (["fio.json", "fio.json"], "fio.json with: it is named twice"),
+        (["a.json", "copy.json"], "a.json with: copy.json has the same content"),
+    ] {
+        let (status, out, errors) = answer(home.path(), &["compare", names[0], names[1]]);
+        assert_eq!((status, out.as_str()), (2, ""), "{names:?}: {errors}");
+        assert!(errors.contains(expected), "{names:?}: {errors}");
+    }
+}
+
+#[test]
 fn fios_own_json_is_read_warnings_and_all() {
     let home = home();
     let run = run(1.0);

@@ -4,7 +4,7 @@ mod fleets;
 
 use std::path::PathBuf;
 
-use anyhow::bail;
+use anyhow::{bail, ensure};
 use clap::Args;
 use rubus_command::{Exit, General, Json, Terminal, message, places};
 use rubus_runs::compare::{Comparison, compare};
@@ -122,12 +122,43 @@ pub fn run(general: &General, args: &Compare, pages: &dyn Pages) -> anyhow::Resu
             all[0].name
         );
     }
+    if args.reference.is_none() {
+        must_differ(&found)?;
+    }
     let comparison = compare(&all);
     show(general, args, &comparison, pages)?;
     Ok(match args.fail_on_regression {
         Some(percent) => regressions(&comparison, percent),
         None => Exit::Fine,
     })
+}
+
+/// That not all of them are one run, whose every ratio is 1.
+fn must_differ(found: &[Found]) -> anyhow::Result<()> {
+    let [first, others @ ..] = found else {
+        return Ok(());
+    };
+    let is_first = |other: &Found| match (&first.run, &other.run) {
+        (Some(run), Some(other)) => run == other,
+        (None, None) => first.subject.name == other.subject.name,
+        (Some(_), None) | (None, Some(_)) => false,
+    };
+    ensure!(
+        others.is_empty() || !others.iter().all(is_first),
+        "there is nothing to compare {} with: {}\nName another one: `rubus history` lists the runs",
+        first.subject.name,
+        same_as(&first.subject.name, &others[0].subject.name)
+    );
+    Ok(())
+}
+
+/// What is said of two names of one thing.
+fn same_as(first: &str, other: &str) -> String {
+    if first == other {
+        "it is named twice".into()
+    } else {
+        format!("{other} has the same content")
+    }
 }
 
 fn list_references(general: &General, args: &Compare) -> anyhow::Result<Exit> {

@@ -129,6 +129,11 @@ fn what_cannot_be_compared_is_refused_with_what_to_do() {
     refused(home, &["compare", "before.json"], &["nothing to compare before.json with"]);
     refused(
         home,
+        &["compare", "before.json", "before.json"],
+        &["nothing to compare before.json with: it is named twice"],
+    );
+    refused(
+        home,
         &["compare", "before.json", "after.json", "before.json"],
         &["3 fleets at once", "before and after"],
     );

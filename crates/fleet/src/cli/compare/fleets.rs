@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use anyhow::{bail, ensure};
 use rubus_command::{Exit, General, Terminal, message, places};
 
-use super::Compare;
+use super::{Compare, same_as};
 use crate::compare::{Document, Fleet, FleetComparison, compare};
 use crate::compare_text;
 use crate::subjects::Found;
@@ -25,6 +25,12 @@ pub fn run(
     for fleet in [before, after] {
         check(fleet)?;
     }
+    ensure!(
+        before.document != after.document,
+        "there is nothing to compare {} with: {}\nName the document of the same fleet at another time",
+        before.name,
+        same_as(before.name, after.name)
+    );
     let comparison = compare(before, after);
     if comparison.rows.is_empty() {
         bail!(
