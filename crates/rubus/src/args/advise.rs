@@ -64,10 +64,12 @@ pub enum For {
     /// A desktop someone works at
     Desktop,
     /// A small server: web, database, home automation
+    #[value(aliases = ["web", "database", "home-automation"])]
     Server,
     /// Records data and must not lose it
     Logger,
-    /// Serves files or disks to other machines
+    /// A NAS: serves files or disks to other machines
+    #[value(aliases = ["nas", "file-server"])]
     StorageNode,
     /// Programs that need more memory than the machine has
     Swap,
@@ -95,4 +97,23 @@ fn wish(text: &str) -> Result<Wish, String> {
         _ => {}
     }
     Ok(wish)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the help says of a purpose is what people type.
+    #[test]
+    fn a_purpose_has_the_names_that_its_help_uses() {
+        for (typed, purpose) in [
+            ("nas", For::StorageNode),
+            ("database", For::Server),
+            ("web", For::Server),
+            ("storage-node", For::StorageNode),
+        ] {
+            assert_eq!(For::from_str(typed, false), Ok(purpose), "{typed}");
+        }
+        assert!(For::from_str("toaster", false).is_err());
+    }
 }
