@@ -184,7 +184,7 @@ fn no_pressure(machine: &Machine) -> Vec<Seen> {
             .into(),
         read_from: source.into(),
         consequence: "Whether memory or the disk holds the machine up must be guessed.".into(),
-        fix: "psi=1 on the kernel's command line (of a Raspberry Pi: behind the other words in cmdline.txt, in the same line); it costs less than one percent.".into(),
+        fix: "Add psi=1 to the kernel's command line (on a Raspberry Pi: to the end of the line in cmdline.txt) and restart; it costs less than one percent.".into(),
         command: None,
     }]
 }
@@ -202,7 +202,7 @@ fn no_memory_groups(machine: &Machine) -> Vec<Seen> {
         evidence: "cgroup_disable=memory is on its command line".into(),
         read_from: line.source().into(),
         consequence: "Containers cannot have memory limits, and `rubus bench memory` must use the whole machine.".into(),
-        fix: "cgroup_enable=memory on the kernel's command line (of a Raspberry Pi: behind the other words in cmdline.txt, in the same line); it costs about 1 % of memory.".into(),
+        fix: "Add cgroup_enable=memory to the kernel's command line (on a Raspberry Pi: to the end of the line in cmdline.txt) and restart; it costs about 1 % of memory.".into(),
         command: None,
     }]
 }
@@ -272,7 +272,7 @@ fn memory_pressure(machine: &Machine) -> Vec<Seen> {
         read_from: pressure.full_avg10.source().into(),
         consequence: "More is in use than fits: the rest moves to and from swap all the time."
             .into(),
-        fix: "Fewer programs, or compressed memory before the disk.".into(),
+        fix: "Close programs, or compress memory before it goes to the disk.".into(),
         command: Some("rubus zswap".into()),
     }]
 }
