@@ -3,6 +3,7 @@
 use anyhow::Context;
 use clap::Args;
 use rubus_command::messages::agreed;
+use rubus_command::places::say;
 use rubus_command::{Exit, General, message};
 use rubus_host::Live;
 use rubus_host::live::hands::LiveHands;
@@ -35,12 +36,15 @@ pub struct Undo {
 /// Undoes the last change, or a named one.
 pub fn run(general: &General, arguments: &Undo) -> anyhow::Result<Exit> {
     must_be_live(general, "undo")?;
-    if has_none() {
-        to_be_undone(&[], arguments.change.as_deref(), None)?;
+    let named = arguments.change.as_deref();
+    if has_none() && to_be_undone(&[], named, None)?.is_none() {
+        return nothing();
     }
     let (store, _lock) = open_store()?;
     let (changes, lost) = all_of(&store)?;
-    let place = to_be_undone(&changes, arguments.change.as_deref(), lost.as_deref())?;
+    let Some(place) = to_be_undone(&changes, named, lost.as_deref())? else {
+        return nothing();
+    };
     let mut change = changes[place].clone();
     anyhow::ensure!(
         !change.plan.is_of_an_image(),
@@ -73,6 +77,11 @@ pub fn run(general: &General, arguments: &Undo) -> anyhow::Result<Exit> {
     finish(general, &mut change, hands)
 }
 
+fn nothing() -> anyhow::Result<Exit> {
+    say("There is nothing to undo.\n")?;
+    Ok(Exit::Fine)
+}
+
 /// What has to be known before a move is undone while its root runs.
 fn stays_behind(title: &str, change: &Change) -> String {
     format!(
@@ -83,16 +92,19 @@ fn stays_behind(title: &str, change: &Change) -> String {
     )
 }
 
-/// Which of the changes is undone: the last one that is not, or the named one. `lost` says what is known of a change whose
-/// journal is lost.
+/// Which of the changes is undone: the last one that is not, or the named one; none where all are. `lost` says what is known of
+/// a change whose journal is lost.
 fn to_be_undone(
     changes: &[Change],
     named: Option<&str>,
     lost: Option<&str>,
-) -> anyhow::Result<usize> {
+) -> anyhow::Result<Option<usize>> {
     let Some(named) = named else {
         let last = changes.iter().rposition(|change| !change.is_undone());
-        return last.with_context(|| lost.unwrap_or("there is nothing to undo").to_string());
+        return match (last, lost) {
+            (None, Some(lost)) => Err(anyhow::anyhow!("{lost}")),
+            (last, _) => Ok(last),
+        };
     };
     let found = changes.iter().position(|change| change.name == named);
     let place =
@@ -103,7 +115,7 @@ fn to_be_undone(
     let order: Vec<String> =
         order.chain([named]).map(|name| format!("`rubus undo {name}`")).collect();
     match above.first() {
-        None => Ok(place),
+        None => Ok(Some(place)),
         Some(_) => anyhow::bail!(
             "{} builds on {named}, so nothing was undone; undo in this order: {}",
             above.iter().map(|change| change.name.as_str()).collect::<Vec<_>>().join(", "),
@@ -131,7 +143,7 @@ mod tests {
         let (below, mut above) = (applied(), applied());
         above.name = "0002-example".into();
         let changes = [below, above];
-        assert_eq!(to_be_undone(&changes, None, None).unwrap(), 1);
+        assert_eq!(to_be_undone(&changes, None, None).unwrap(), Some(1));
         let why = to_be_undone(&changes, Some("0001-example"), None).unwrap_err().to_string();
         let order = "`rubus undo 0002-example`, `rubus undo 0001-example`";
         assert!(why.contains("nothing was undone") && why.contains(order), "{why}");
@@ -139,8 +151,8 @@ mod tests {
 
     #[test]
     fn a_lost_journal_is_not_called_nothing_to_undo() {
-        let said = |lost| to_be_undone(&[], None, lost).unwrap_err().to_string();
-        assert_eq!(said(None), "there is nothing to undo");
-        assert_eq!(said(Some("its journal is lost")), "its journal is lost");
+        assert_eq!(to_be_undone(&[], None, None).unwrap(), None);
+        let lost = to_be_undone(&[], None, Some("its journal is lost")).unwrap_err();
+        assert_eq!(lost.to_string(), "its journal is lost");
     }
 }
