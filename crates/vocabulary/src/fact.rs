@@ -96,3 +96,39 @@ impl Fact<String> {
         self.value().map(String::as_str)
     }
 }
+
+/// Reads a rate: what is known of it is above 0 and finite.
+///
+/// # Errors
+/// If it is no fact, or a known one is zero, negative or without an end.
+pub(crate) fn positive<'de, D: serde::Deserializer<'de>>(d: D) -> Result<Fact<f64>, D::Error> {
+    let fact = Fact::<f64>::deserialize(d)?;
+    match fact.get() {
+        Some(rate) if !(rate > 0.0 && rate.is_finite()) => {
+            Err(serde::de::Error::custom(format!("a rate of {rate} carries nothing")))
+        }
+        Some(_) | None => Ok(fact),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    struct Carries {
+        #[serde(deserialize_with = "positive")]
+        rate: Fact<f64>,
+    }
+
+    #[test]
+    fn a_rate_that_carries_nothing_is_refused() {
+        let read = |rate: &str| serde_json::from_str::<Carries>(&format!("{{\"rate\": {rate}}}"));
+        assert_eq!(read(r#"{"value": 4.5e7, "source": "a"}"#).unwrap().rate.get(), Some(45e6));
+        assert_eq!(read(r#"{"unknown": "no file", "source": "a"}"#).unwrap().rate.get(), None);
+        for value in ["0", "-0.0", "-1"] {
+            let refused = read(&format!("{{\"value\": {value}, \"source\": \"a\"}}"));
+            assert!(refused.unwrap_err().to_string().contains("carries nothing"), "{value}");
+        }
+    }
+}

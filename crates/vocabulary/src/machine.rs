@@ -522,6 +522,7 @@ pub struct Hop {
     pub driver: Fact<String>,
     /// What this hop carries in practice, in bytes per second, with the source of the rule; used
     /// as its pipe's width when nothing was measured.
+    #[serde(deserialize_with = "crate::fact::positive")]
     pub usable_bytes_per_second: Fact<f64>,
     /// Whether a USB disk can be driven without UAS: one of its interface settings speaks bulk-only
     /// transport. Absent where its descriptors say nothing of disks or cannot be read.
@@ -540,6 +541,7 @@ pub struct SharedBus {
     /// Kernel names of the block devices and network links on it.
     pub members: Vec<String>,
     /// What it carries in practice, for all members together.
+    #[serde(deserialize_with = "crate::fact::positive")]
     pub usable_bytes_per_second: Fact<f64>,
 }
 

@@ -28,8 +28,10 @@ pub(crate) fn usable<T: Copy>(
 ) -> Fact<f64> {
     match rate {
         Fact::Known { value, source } => match rule(*value) {
-            Some(ceiling) => Fact::known(ceiling.bytes_per_second, ceiling.why),
-            None => Fact::unknown("there is no rule for this rate", source),
+            Some(ceiling) if ceiling.bytes_per_second > 0.0 => {
+                Fact::known(ceiling.bytes_per_second, ceiling.why)
+            }
+            Some(_) | None => Fact::unknown("there is no rule for this rate", source),
         },
         Fact::Unknown { unknown, source } => Fact::unknown(unknown, source),
     }
