@@ -115,12 +115,13 @@ fn in_boot_order(facts: &ChainFacts, mode: Mode, link: Link) -> Link {
 
 pub(super) fn partition(facts: &ChainFacts) -> Link {
     let name = facts.medium.partition.as_deref().unwrap_or("the first FAT partition");
-    let link = Link::new(Stage::Partition, name, source(facts));
+    let mut link = Link::new(Stage::Partition, name, source(facts));
     if let Some(table) = &facts.table {
-        let link = by_table(facts, table, link.clone());
-        if link.stop.is_some() {
-            return link;
+        let judged = by_table(facts, table, link);
+        if judged.stop.is_some() {
+            return judged;
         }
+        link = judged.from(source(facts), None);
     }
     if let Some(why) = &facts.unread {
         return by_mount(facts, link).not_known(why.as_str()).last();

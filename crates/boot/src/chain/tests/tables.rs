@@ -142,7 +142,10 @@ fn a_volume_to_resume_from_that_is_gone_costs_time_and_stops_nothing() {
         facts.partition.put("cmdline.txt", &format!("{words} {CMDLINE}"));
         facts
     };
-    let notes = |facts: &ChainFacts| StartChain::of(facts).notes().count();
+    let notes = |facts: &ChainFacts| {
+        let chain = StartChain::of(facts);
+        chain.notes().filter(|(_, note)| note.what.starts_with("resume=")).count()
+    };
     let script = ["scripts/local", "scripts/local-premount/resume"];
     let gone = "resume=UUID=5a5a-dead";
     for (words, files, count) in [
