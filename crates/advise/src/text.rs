@@ -118,7 +118,7 @@ fn first_cell(advice: &Advice, candidate: &Candidate, columns: usize) -> Cell {
         (false, false) => "  ",
     };
     let words = match candidate.title() {
-        (label, Some(what)) if candidate.swap.is_none() => format!("{label}: {what}"),
+        (label, Some(what)) if !candidate.is_swap() => format!("{label}: {what}"),
         (label, _) => label.to_owned(),
     };
     let tone = if is_best { Tone::Good } else { Tone::Plain };

@@ -407,7 +407,7 @@ impl Candidate {
     pub fn label(&self) -> &str {
         match self.name.as_str() {
             NETWORK_DISK => "network disk",
-            _ if self.swap.is_some() => self.set_up().0,
+            _ if self.is_swap() => self.set_up().0,
             name if self.is_bought() || name.contains('@') => &self.what,
             name => name,
         }
@@ -415,11 +415,17 @@ impl Candidate {
 
     /// What people call it, and what it is where that says more.
     pub fn title(&self) -> (&str, Option<&str>) {
-        if self.swap.is_some() {
+        if self.is_swap() {
             return self.set_up();
         }
         let label = self.label();
         if self.what.contains(label) { (&self.what, None) } else { (label, Some(&self.what)) }
+    }
+
+    /// Whether it is a way to swap, by its name, and no place.
+    pub fn is_swap(&self) -> bool {
+        self.name == "none"
+            || ["zram", "zswap+", "swap on "].iter().any(|start| self.name.starts_with(start))
     }
 
     /// Of a set-up of swap: its words for a row, and what they mean, which stands in brackets behind them.

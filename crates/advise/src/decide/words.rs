@@ -294,7 +294,7 @@ fn on_assumptions(purpose: Purpose, candidate: &Candidate) -> Option<String> {
 
 /// "sda, SSD on USB 3 X".
 fn named(candidate: &Candidate) -> String {
-    let is_all_in_what = candidate.swap.is_some() || candidate.name == NETWORK_DISK;
+    let is_all_in_what = candidate.is_swap() || candidate.name == NETWORK_DISK;
     if is_all_in_what || candidate.what.starts_with(&candidate.name) {
         candidate.what.clone()
     } else {

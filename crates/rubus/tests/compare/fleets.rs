@@ -69,7 +69,7 @@ fn the_json_has_every_figure_and_standard_input_is_read() {
     assert_eq!(value["rows"][2]["board"], "pi03");
     assert_eq!(value["rows"][2]["figures"][0]["word"], "slower");
     assert_eq!(value["comparisons"], 20);
-    let both = format!("{}\n{}", fleet(&[1.0; 3]), fleet(&[1.0; 3]));
+    let both = format!("{}\n{}", fleet(&[1.0; 3]), fleet(&[1.1; 3]));
     let output = super::rubus(home.path())
         .args(["compare", "-"])
         .write_stdin(both)
