@@ -85,7 +85,7 @@ fn fits(memory: &[BoardMemory]) -> bool {
 fn next(design: &Design, memory: &[BoardMemory]) -> NextStep {
     if let Some(least) = memory.iter().min_by_key(|memory| memory.fit).filter(|_| !fits(memory)) {
         let words = format!("take boards with more memory than {}: {}", least.board, least.words);
-        return NextStep::by_hand(words.trim_end_matches('.'));
+        return NextStep::by_hand(&words);
     }
     if design.groups.iter().any(|group| group.disk.figures.basis == Basis::Assumed) {
         let words =

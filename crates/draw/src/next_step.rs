@@ -71,7 +71,7 @@ mod tests {
     #[test]
     fn what_is_done_by_hand_is_a_sentence() {
         let step = NextStep::by_hand("nothing: it is fast enough.");
-        assert_eq!(lines(&step, Style::PLAIN), ["To do: Nothing: it is fast enough."]);
+        assert_eq!(lines(&step, Style::PLAIN), ["To do: Nothing: it is fast enough"]);
         let step = NextStep::by_hand("sudo apt install example");
         assert_eq!(lines(&step, Style::PLAIN), ["To do: sudo apt install example"]);
     }

@@ -24,7 +24,7 @@ impl NextStep {
     /// A command with what it is for.
     pub fn command(command: &[&str], words: &str) -> NextStep {
         let command = command.iter().map(|word| word.to_string()).collect();
-        NextStep { command: Some(command), words: words.into() }
+        NextStep { command: Some(command), words: without_stop(words).into() }
     }
 
     /// The same where the machine is known from a capture in `path`: the verbs that only read a machine take the capture;
@@ -58,13 +58,35 @@ impl NextStep {
 
     /// What is done by hand, or nothing.
     pub fn by_hand(words: &str) -> NextStep {
-        NextStep { command: None, words: words.into() }
+        NextStep { command: None, words: without_stop(words).into() }
+    }
+}
+
+/// Words without the full stop of their sentence: what shows them puts its own mark behind them. The end of a command or a path,
+/// such as ` .` or `/..`, and three dots stay.
+fn without_stop(words: &str) -> &str {
+    match words.strip_suffix('.') {
+        Some(rest) if !rest.ends_with([' ', '/', '.']) => rest,
+        Some(_) | None => words,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_end_without_a_full_stop_and_a_command_stays_whole() {
+        for (given, kept) in [
+            ("nothing: it is fast enough.", "nothing: it is fast enough"),
+            ("stop it. Then measure again.", "stop it. Then measure again"),
+            ("rubus checkup .", "rubus checkup ."),
+            ("see rubus bench ...", "see rubus bench ..."),
+        ] {
+            assert_eq!(NextStep::by_hand(given).words, kept);
+            assert_eq!(NextStep::command(&["rubus"], given).words, kept);
+        }
+    }
 
     #[test]
     fn of_a_capture_what_reads_takes_it_and_what_changes_is_for_that_machine() {
