@@ -152,7 +152,8 @@ fn try_card(cache: &Cache, base: &Kit, rubus: &Path, (seed, number): (u64, usize
         number,
         said: format!("{} ({})", text(&said["sentence"]), text(&said["certainty"])),
         is_said_to_start: match outcome {
-            "starts" => Some(true),
+            // Nothing else is plugged in, and the card is a card.
+            "starts" => Some(!text(&said["sentence"]).contains(" starts if ")),
             "stops-at" => Some(false),
             _ => None,
         },

@@ -50,13 +50,27 @@ pub(super) fn root(facts: &ChainFacts, path: &BootPath) -> Link {
                 Some(own) => other_case(&name, own, link),
                 None => {
                     let link = mountable(facts, &line, one, path, link);
-                    switched_off::check(facts, path, one, link)
+                    as_that_disk(facts, &name, switched_off::check(facts, path, one, link))
                 }
             };
             with_running(facts, one, link.unless_it_runs(has_this_line(facts, path)))
         }
         (RootKind::Lvm | RootKind::Plain, several) => one_of(&name, &named, several, link),
     }
+}
+
+/// A disk in a reader is none of a board yet. It is taken for a card of that board, and for a USB disk or an NVMe drive only where
+/// the root is named as one.
+fn as_that_disk(facts: &ChainFacts, name: &Name, link: Link) -> Link {
+    let Name::Path(node) = name else { return link };
+    let is_judged = link.stop.is_some() || link.certainty == Certainty::NotKnown;
+    let is_card = !node.starts_with("/dev/sd") && !node.starts_with("/dev/nvme");
+    if is_judged || is_card || facts.are_all_volumes || facts.mode.is_some() {
+        return link;
+    }
+    let condition =
+        format!("the board has this disk as that of {node}; else its root is not there");
+    link.with(Certainty::Likely).only_if(condition)
 }
 
 /// Why a root that no name of a volume leads to is not followed. Source: OpenZFS, contrib/initramfs and contrib/dracut.

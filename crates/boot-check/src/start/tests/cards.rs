@@ -628,6 +628,20 @@ fn a_disk_of_fstab_that_is_not_on_the_card_is_named_first() {
 }
 
 #[test]
+fn a_root_named_as_a_usb_disk_starts_only_as_that_disk() {
+    for (root, said) in [
+        (
+            "/dev/sda2",
+            "It probably starts if the board has this disk as that of /dev/sda2; else its root is not there",
+        ),
+        ("/dev/mmcblk0p2", "It starts"),
+    ] {
+        let card = Card::new("pi4", true, true, root);
+        assert_eq!(first_line(&of_card(&card.parts(), Some("pi4"))), said, "{root}");
+    }
+}
+
+#[test]
 fn a_first_program_for_another_processor_is_none() {
     let program = |machine: u8| {
         let mut bytes = b"\x7fELF\x02\x01\x01".to_vec();
