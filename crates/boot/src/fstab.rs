@@ -209,18 +209,14 @@ impl Hazard {
     }
 }
 
-/// Options of mounts that no start ends without: those of the network belong to a target that nothing requires, and an automount
-/// is mounted by the first look. Source: systemd.mount(5), systemd-fstab-generator(8).
-pub const LATE: [&str; 3] = ["_netdev", "x-systemd.automount", "comment=systemd.automount"];
-
 fn hazard_of(entry: &Entry, volumes: &[NamedVolume], essential: &[&str]) -> Option<Hazard> {
     let name = Name::of(entry);
     let is_no_disk = !name.is_volume() || is_bind(entry) || is_made_at_start(&name);
     if is_no_disk || entry.has_option("noauto") {
         return None;
     }
-    let is_late = LATE.iter().any(|option| entry.has_option(option));
-    let is_optional = entry.has_option("nofail") || is_late && !is_essential(entry, essential);
+    let is_optional =
+        entry.has_option("nofail") || entry.is_late() && !is_essential(entry, essential);
     let found = name.resolve(volumes);
     match found.as_slice() {
         [] if !is_optional => Some(Hazard::NotThere(entry.clone())),

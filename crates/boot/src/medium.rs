@@ -176,9 +176,8 @@ pub fn idle_boot_point(machine: &Machine) -> Option<&'static str> {
 }
 
 fn on_demand(line: &Entry) -> Option<&'static str> {
-    const OPTIONS: [&str; 2] = ["x-systemd.automount", "comment=systemd.automount"];
     let point = BOOT_POINTS.iter().find(|point| line.target.trim_end_matches('/') == **point)?;
-    OPTIONS.iter().any(|option| line.has_option(option)).then_some(*point)
+    line.is_on_demand().then_some(*point)
 }
 
 /// Whether the system writes its kernels to the root, where another loader on the boot partition reads them, and leaves that

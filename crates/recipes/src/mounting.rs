@@ -138,9 +138,7 @@ pub(super) fn check_covered(path: &Path, situation: &PlanInput<'_>, draft: &mut 
     let covers = |entry: &Entry| {
         let target = Path::new(&entry.target);
         // The root is mounted, and an automount is by the first look.
-        let is_spared = ["noauto", "x-systemd.automount", "comment=systemd.automount"]
-            .iter()
-            .any(|option| entry.has_option(option));
+        let is_spared = entry.has_option("noauto") || entry.is_on_demand();
         let is_above = target.parent().is_some() && path != target && path.starts_with(target);
         is_above && !is_spared && !entry.is_swap() && !is_mounted(target)
     };

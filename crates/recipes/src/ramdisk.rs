@@ -103,11 +103,9 @@ fn check_size(situation: &PlanInput<'_>, draft: &mut PlanBuilder) -> Option<u64>
 
 /// What fstab has mounted there by the first look stands in no list of mounts until then, and lies below afterwards.
 fn check_on_demand(at: &Path, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
-    const OPTIONS: [&str; 2] = ["x-systemd.automount", "comment=systemd.automount"];
     let shown = at.display().to_string();
     let entry = Fstab::parse(situation.text(Path::new(mounting::FSTAB))).at(&shown);
-    let is_on_demand = |entry: &Entry| OPTIONS.iter().any(|option| entry.has_option(option));
-    if let Some(entry) = entry.filter(is_on_demand) {
+    if let Some(entry) = entry.filter(Entry::is_on_demand) {
         draft.check(
             "nothing is mounted there on demand",
             false,

@@ -44,6 +44,18 @@ impl Entry {
         self.options.split(',').any(|option| option == name)
     }
 
+    /// Whether systemd mounts it by the first look, under either name of the option. Source: systemd.mount(5), and
+    /// systemd's src/shared/fstab-util.h for the older one.
+    pub fn is_on_demand(&self) -> bool {
+        self.has_option("x-systemd.automount") || self.has_option("comment=systemd.automount")
+    }
+
+    /// Whether no start ends without it: a mount of the network belongs to a target that nothing requires. Source:
+    /// systemd.mount(5), systemd-fstab-generator(8).
+    pub fn is_late(&self) -> bool {
+        self.has_option("_netdev") || self.is_on_demand()
+    }
+
     /// The value of an option ("subvol" → "@").
     pub fn option(&self, name: &str) -> Option<&str> {
         let mut options = self.options.split(',').rev();

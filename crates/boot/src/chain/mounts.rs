@@ -9,7 +9,7 @@ use super::naming::named_root;
 use crate::cmdline_txt::CmdlineTxt;
 use crate::config_txt::BootPath;
 use crate::crypttab::Crypttab;
-use crate::fstab::{Entry, Fstab, Hazard, LATE};
+use crate::fstab::{Entry, Fstab, Hazard};
 use crate::medium::Certainty;
 use crate::volume::{Name, NamedVolume};
 
@@ -339,8 +339,7 @@ fn emergency(facts: &ChainFacts, entry: &Entry, why: &str, link: Link) -> Link {
 
 /// Source: systemd-fstab-generator(8). Other first programs go on without.
 fn ends_a_start(facts: &ChainFacts, entry: &Entry) -> bool {
-    let mut spared = ["nofail", "noauto"].iter().chain(&LATE);
-    let is_spared = spared.any(|option| entry.has_option(option));
+    let is_spared = entry.has_option("nofail") || entry.has_option("noauto") || entry.is_late();
     !is_spared && facts.root.is_systemd != Some(false)
 }
 
