@@ -46,12 +46,12 @@ struct Off {
     spares: &'static str,
 }
 
-/// A root on an NVMe drive, of a board without a place for one. Those of a Raspberry Pi 4 hang on USB, where they are disks of
-/// another name.
+/// A root on an NVMe drive, of a board without a place for one: on USB, such drives have another name. Of a machine it is seen which
+/// disks there are.
 pub(super) fn without_way(facts: &ChainFacts, path: &BootPath, link: Link) -> Link {
     let Model { kernels, filters, .. } = &facts.model;
     let has_place = *kernels == Kernels::Bcm2712 || filters.contains(&"cm4");
-    let is_judged = link.stop.is_some() || *kernels == Kernels::Named;
+    let is_judged = link.stop.is_some() || facts.are_all_volumes || *kernels == Kernels::Named;
     if is_judged || has_place || written_node(facts, path) != Some(Bus::Nvme) {
         return link;
     }
