@@ -144,7 +144,7 @@ pub fn swap_advice() -> Advice {
             Candidate {
                 is_now: true,
                 swap: None,
-                ..set_up("swap on mmcblk0", "plain", 270.0, "mmcblk0", Device)
+                ..set_up("swap on mmcblk0", "swap on mmcblk0 (without zswap)", 270.0, "mmcblk0", Device)
             },
         ],
         because: vec![
