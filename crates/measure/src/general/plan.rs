@@ -338,7 +338,13 @@ impl Plan {
     pub(crate) fn covering_bytes(&self) -> u64 {
         let least = u64::from(self.shortest());
         let parts = u64::from(self.parts) * u64::from(self.files);
-        (self.part_bytes / least * least).saturating_mul(parts)
+        // Reads and writes in order have a place each: what is left of the region is moved as well.
+        let are_apart = self.has(READS) && self.has(WRITES) && self.random_percent == [0, 0];
+        let blocks = match parts {
+            1 if are_apart => self.part_bytes.div_ceil(least),
+            _ => self.part_bytes / least,
+        };
+        blocks.saturating_mul(least).saturating_mul(parts)
     }
 
     /// Where the region ends in each file.

@@ -174,6 +174,9 @@ fn a_region_is_covered_once_and_budgets_are_kept() {
         let script = script_of(&job(pattern, Shape::default()), 1, MIB + 100);
         assert_eq!(operations(script, usize::MAX).len(), 256, "{pattern:?}");
     }
+    let mixed = Shape { read_percent: Some(50), ..Shape::default() };
+    let script = script_of(&job(Pattern::Sequential, mixed), 1, MIB + 100);
+    assert_eq!(operations(script, usize::MAX).len(), 257);
     let mut capped = job(Pattern::Sequential, Shape::default());
     capped.stop.max_bytes = 10 * 4096 + 1;
     assert_eq!(operations(script_of(&capped, 1, MIB), usize::MAX).len(), 10);
