@@ -329,7 +329,9 @@ impl Plan {
             // The bytes that cannot be divided go to the first copies.
             bytes => bytes / copies + u64::from(u64::from(copy) < bytes % copies),
         };
-        if !shape.time_based && !self.appends {
+        // Each part begins again where operations leave bytes out, until the amount is moved.
+        let begins_again = self.stride > 0 && self.max_bytes < u64::MAX;
+        if !shape.time_based && !self.appends && !begins_again {
             self.max_bytes = self.max_bytes.min(self.covering_bytes());
         }
     }
