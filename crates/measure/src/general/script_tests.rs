@@ -187,9 +187,10 @@ fn a_region_is_covered_once_and_budgets_are_kept() {
 
 #[test]
 fn a_part_with_left_out_bytes_begins_again_until_the_amount_is_moved() {
-    let mut strided = job(Pattern::Sequential, Shape { stride_bytes: 65_536, ..Shape::default() });
+    let shape = Shape { stride_bytes: 65_536, files: 2, ..Shape::default() };
+    let mut strided = job(Pattern::Sequential, shape);
     strided.stop.max_bytes = 25 * 4096;
-    let moved = operations(script_of(&strided, 2, 25 * 4096), usize::MAX);
+    let moved = operations(script_of(&strided, 1, 25 * 4096), usize::MAX);
     assert_eq!(moved.len(), 25);
     assert!(moved.iter().all(|operation| operation.offset % 49_152 == 0));
 }
