@@ -3,6 +3,7 @@
 //! Each link says what was found, where, and how sure that is; the chain ends at the first that does not hold. The order
 //! is that of a start. Pure: the facts may be those of a running machine, of a capture, or of the files of a card.
 
+mod bus;
 mod choice;
 mod device_tree;
 mod drivers;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::ChainFacts;
+use super::bus::Bus;
 use super::keys::{self, Lacks};
 use super::link::{Doubt, Link, Stage, Stop};
 use super::naming::named_root;
@@ -55,9 +56,6 @@ pub(super) fn mounts(facts: &ChainFacts, path: &BootPath) -> Link {
     entries.iter().filter(of_root).fold(link, |link, entry| by_subvolume(facts, entry, link))
 }
 
-/// How the kernel names the disks that a card or image may be.
-const NODES: [&str; 3] = ["/dev/mmcblk", "/dev/sd", "/dev/nvme"];
-
 /// The volumes of a card without the names that it has as another kind of disk, where something says which it is: a disk beside it
 /// has those.
 fn as_named(facts: &ChainFacts, path: &BootPath, table: &Fstab) -> Vec<NamedVolume> {
@@ -68,13 +66,13 @@ fn as_named(facts: &ChainFacts, path: &BootPath, table: &Fstab) -> Vec<NamedVolu
     let line = CmdlineTxt::parse(facts.partition.text(&path.cmdline).unwrap_or_default());
     let lines = ESSENTIAL.iter().filter_map(|place| Some(table.at(place)?.source));
     // In a reader, any disk is one of USB.
-    let disks = facts.medium.disks.iter().filter(|disk| !disk.starts_with("/dev/sd"));
+    let disks = facts.medium.disks.iter().filter(|disk| Bus::of(disk) != Bus::Usb);
     let mut named =
         line.get("root").map(str::to_string).into_iter().chain(lines).chain(disks.cloned());
-    let start_of = |node: &str| NODES.into_iter().find(|start| node.starts_with(start));
-    if let Some(own) = named.find_map(|node| start_of(&node)) {
+    let bus_of = |node: &str| Some(Bus::of(node)).filter(|bus| *bus != Bus::Other);
+    if let Some(own) = named.find_map(|node| bus_of(&node)) {
         for volume in &mut volumes {
-            volume.links.retain(|link| start_of(link).is_none_or(|start| start == own));
+            volume.links.retain(|link| bus_of(link).is_none_or(|bus| bus == own));
         }
     }
     volumes

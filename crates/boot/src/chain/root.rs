@@ -1,5 +1,6 @@
 //! The root that the command line names, and the first program on it.
 
+use super::bus::Bus;
 use super::interrupted::{self, Interruption};
 use super::kernel::has_initramfs;
 use super::link::{Doubt, Link, Stage, Subject};
@@ -64,8 +65,8 @@ pub(super) fn root(facts: &ChainFacts, path: &BootPath) -> Link {
 fn as_that_disk(facts: &ChainFacts, name: &Name, link: Link) -> Link {
     let Name::Path(node) = name else { return link };
     let is_judged = link.stop.is_some() || link.certainty == Certainty::NotKnown;
-    let is_card = !node.starts_with("/dev/sd") && !node.starts_with("/dev/nvme");
-    if is_judged || is_card || facts.are_all_volumes || facts.mode.is_some() {
+    let is_named_as_other = matches!(Bus::of(node), Bus::Usb | Bus::Nvme);
+    if is_judged || !is_named_as_other || facts.are_all_volumes || facts.mode.is_some() {
         return link;
     }
     let condition =

@@ -4,6 +4,7 @@
 //! (raspberrypi/linux, issues 5181, 5285 and 6744), `pcie` for the BCM2711 and also for the USB ports of a Raspberry Pi 4,
 //! `pciex1` and `nvme` for the BCM2712. `mmc`, `sdhost` and `sdio` give the slot another driver or other pins.
 
+use super::bus::Bus;
 use super::link::{Doubt, Link};
 use super::{ChainFacts, config, reader};
 use crate::cmdline_txt::CmdlineTxt;
@@ -13,25 +14,6 @@ use crate::model::{Kernels, Model};
 use crate::volume::NamedVolume;
 
 const OVERLAY: &str = "disable-emmc2";
-
-/// What a disk hangs on.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Bus {
-    Card,
-    Usb,
-    Nvme,
-    Other,
-}
-
-impl Bus {
-    /// By the path of a node.
-    fn of(node: &str) -> Bus {
-        const NODES: [(&str, Bus); 3] =
-            [("/dev/mmcblk", Bus::Card), ("/dev/sd", Bus::Usb), ("/dev/nvme", Bus::Nvme)];
-        let known = NODES.iter().find(|(start, _)| node.starts_with(start));
-        known.map_or(Bus::Other, |(_, bus)| *bus)
-    }
-}
 
 /// A setting that switches a way off.
 struct Off {
