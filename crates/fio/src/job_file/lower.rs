@@ -308,13 +308,12 @@ impl Lowering<'_> {
             }
             Some(_) => region_bytes,
             None if settings.stride_bytes != 0 => rounded_up(region_bytes, settings),
-            // Reads and writes in order have a place each, so that there is room for a block where less is left to move.
-            None if settings.reads && settings.writes && files == 1 => match one_block(settings) {
-                Some(_) => rounded_up(region_bytes, settings),
-                None => region_bytes,
-            },
-            // As many blocks as each file holds.
+            // As many blocks as each file holds. Reads and writes in order have a place each, so that there is room for
+            // a block where less is left to move.
             None => match one_block(settings) {
+                Some(_) if settings.reads && settings.writes && files == 1 => {
+                    rounded_up(region_bytes, settings)
+                }
                 Some(block) => span_bytes / block * block * files,
                 None => region_bytes,
             },
