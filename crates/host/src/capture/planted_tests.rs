@@ -84,6 +84,15 @@ fn machine(text: &str) -> FakeFiles {
     files
 }
 
+/// A shareable capture of what was recorded: its bytes as a text, and what is read of it.
+fn saved(recorder: &Recorder<'_>) -> (String, Captured) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("capture.tar");
+    save(recorder, &path, "for a test", "2026-11-21T00:58:12Z", Identities::Replace).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    (String::from_utf8_lossy(&bytes).into_owned(), Captured::open(&path).unwrap())
+}
+
 fn capture_of(planted: &Planted) -> Text {
     Text::of(&bytes_of(planted))
 }
@@ -99,11 +108,7 @@ fn bytes_of(planted: &Planted) -> String {
     let name = planted.text.replace('/', "_");
     recorder.space(&Path::new("/media").join(name)).unwrap();
     let _ = recorder.text(Path::new("/mnt/x"));
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("capture.tar");
-    save(&recorder, &path, "for a test", "2026-11-21T00:58:12Z", Identities::Replace).unwrap();
-    let bytes = std::fs::read(path).unwrap();
-    String::from_utf8_lossy(&bytes).into_owned()
+    saved(&recorder).0
 }
 
 /// A number that could be a telephone's, a customer's or a person's, where no rule says that it is a size or a counter.
@@ -163,10 +168,7 @@ fn names_without_a_form_are_left_out_by_their_place() {
     read_everything_there(&recorder);
     let _ = recorder.text(Path::new("/mnt/x"));
     recorder.ask("journalctl", &["--dmesg"]).unwrap();
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("capture.tar");
-    save(&recorder, &path, "for a test", "2026-11-21T00:58:12Z", Identities::Replace).unwrap();
-    let text = String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned();
+    let (text, _) = saved(&recorder);
     let words = ["qzplain", "qzother", "qzlink", "daddy", "0a1b2c3d4e0a"];
     let left: Vec<&str> =
         user.split(' ').chain(words).filter(|secret| text.contains(secret)).collect();
@@ -218,15 +220,11 @@ fn a_name_with_a_blank_has_one_pseudonym_in_all_its_writings() {
         recorder.space(Path::new(path)).unwrap();
     }
     let _ = recorder.text(Path::new("/srv/Qzanna Fotos"));
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("capture.tar");
-    save(&recorder, &path, "for a test", "2026-11-21T00:58:12Z", Identities::Replace).unwrap();
-    let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
+    let (text, kept) = saved(&recorder);
     let names = ["Qzschmidt", "qzalice", "%71%7A", "Qzanna", "Fotos", "qzbob"];
     let left: Vec<&&str> = names.iter().filter(|name| text.contains(**name)).collect();
     assert!(left.is_empty(), "{left:?} are left in {text}");
     // What is mounted is still where its free space is told.
-    let kept = Captured::open(&path).unwrap();
     let mounted = kept.text(Path::new("/proc/self/mountinfo")).unwrap();
     let points: Vec<&str> = mounted.lines().filter_map(|line| line.split(' ').nth(4)).collect();
     assert_eq!(points.len(), 4);
@@ -249,10 +247,7 @@ fn files_that_a_config_names_are_still_what_they_were() {
         .file("/boot/firmware/qzinitramfs", "\0y");
     let recorder = Recorder::new(&machine);
     read_everything_there(&recorder);
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("capture.tar");
-    save(&recorder, &path, "for a test", "2026-11-21T00:58:12Z", Identities::Replace).unwrap();
-    let kept = Captured::open(&path).unwrap();
+    let (_, kept) = saved(&recorder);
     let config = kept.text(Path::new("/boot/firmware/config.txt")).unwrap();
     let values: Vec<&str> =
         config.lines().filter_map(|line| Some(line.split_once('=')?.1)).collect();
@@ -283,10 +278,7 @@ fn files_that_programs_look_for_keep_their_names() {
     let machine = machine.file(boot.join("config.txt"), config).file(arrays, "MAILADDR root\n");
     let recorder = Recorder::new(&machine);
     read_everything_there(&recorder);
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("capture.tar");
-    save(&recorder, &path, "for a test", "2026-11-21T00:58:12Z", Identities::Replace).unwrap();
-    let kept = Captured::open(&path).unwrap();
+    let (_, kept) = saved(&recorder);
     let names = kept.list(boot).unwrap();
     assert!(files.iter().all(|file| names.iter().any(|name| name == file)), "{names:?}");
     assert_eq!(kept.text(&boot.join("config.txt")).unwrap(), config.trim_end());
@@ -329,10 +321,7 @@ fn names_inside_udevs_names_are_left_out() {
         .link("/dev/disk/by-id/usb-Qzdora_Stick_0123456789AB-0:0-part1", "/dev/sdd1");
     let recorder = Recorder::new(&machine);
     read_everything_there(&recorder);
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("capture.tar");
-    save(&recorder, &path, "for a test", "2026-11-21T00:58:12Z", Identities::Replace).unwrap();
-    let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
+    let (text, _) = saved(&recorder);
     let secrets = [
         "Qz",
         "qz",
@@ -370,13 +359,9 @@ fn a_word_in_the_place_of_an_identity_is_left_out_and_still_found() {
         .link("/dev/disk/by-uuid/jo", "../../sda2");
     let recorder = Recorder::new(&machine);
     read_everything_there(&recorder);
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("capture.tar");
-    save(&recorder, &path, "for a test", "2026-11-21T00:58:12Z", Identities::Replace).unwrap();
-    let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
+    let (text, kept) = saved(&recorder);
     let small = text.to_lowercase();
     assert!(!small.contains("qz") && !text.contains("UUID=jo"), "{text}");
-    let kept = Captured::open(&path).unwrap();
     let line = kept.text(Path::new("/proc/cmdline")).unwrap();
     let named: Vec<&str> =
         line.split(' ').filter_map(|word| Some(word.split_once("=UUID=")?.1)).collect();
@@ -398,10 +383,7 @@ fn what_tells_a_kind_stays_beside_a_name() {
         .file("/proc/device-tree/compatible", "qzcorp,qzboard\0brcm,bcm2711\0");
     let recorder = Recorder::new(&machine);
     read_everything_there(&recorder);
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("capture.tar");
-    save(&recorder, &path, "for a test", "2026-11-21T00:58:12Z", Identities::Replace).unwrap();
-    let kept = Captured::open(&path).unwrap();
+    let (_, kept) = saved(&recorder);
     let disks = kept.list(Path::new("/sys/block")).unwrap();
     let [disk] = disks.as_slice() else { panic!("{disks:?}") };
     let mounts = kept.text(Path::new("/proc/self/mountinfo")).unwrap();
@@ -428,10 +410,7 @@ fn words_in_the_identity_of_a_disk_are_left_out_unless_they_are_a_products() {
         );
     let recorder = Recorder::new(&machine);
     read_everything_there(&recorder);
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("capture.tar");
-    save(&recorder, &path, "for a test", "2026-11-21T00:58:12Z", Identities::Replace).unwrap();
-    let kept = Captured::open(&path).unwrap();
+    let (_, kept) = saved(&recorder);
     for file in ["sda/device/wwid", "sdb/device/wwid", "sdc/device/wwid", "nvme0n1/wwid"] {
         let id = kept.text(&Path::new("/sys/block").join(file)).unwrap().to_lowercase();
         assert!(!id.contains("qz") && !id.contains("717a"), "{file}: {id}");
@@ -456,10 +435,7 @@ fn types_of_partitions_stay_where_all_machines_have_them() {
         .file("/run/udev/data/b8:2", format!("E:ID_PART_ENTRY_TYPE={own}\nE:ID_FS_UUID={own}\n"));
     let recorder = Recorder::new(&machine);
     read_everything_there(&recorder);
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("capture.tar");
-    save(&recorder, &path, "for a test", "2026-11-21T00:58:12Z", Identities::Replace).unwrap();
-    let kept = Captured::open(&path).unwrap();
+    let (_, kept) = saved(&recorder);
     assert_eq!(kept.text(Path::new("/run/udev/data/b8:1")).unwrap(), known);
     let other = kept.text(Path::new("/run/udev/data/b8:2")).unwrap();
     assert!(!other.contains(own) && other.contains("E:ID_PART_ENTRY_TYPE="), "{other}");
@@ -504,10 +480,7 @@ fn names_beside_their_known_places_are_left_out() {
     for program in ["rpi-eeprom-update", "dmesg"] {
         recorder.ask(program, &[]).unwrap();
     }
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("capture.tar");
-    save(&recorder, &path, "for a test", "2026-11-21T00:58:12Z", Identities::Replace).unwrap();
-    let text = String::from_utf8_lossy(&std::fs::read(&path).unwrap()).into_owned();
+    let (text, _) = saved(&recorder);
     let small = text.to_lowercase();
     let secrets = [
         "qz",
@@ -543,10 +516,7 @@ fn short_serial_numbers_are_replaced_wherever_a_link_is_named() {
         .file("/run/udev/data/b8:0", format!("S:{link}\n"));
     let recorder = Recorder::new(&machine);
     read_everything_there(&recorder);
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("capture.tar");
-    save(&recorder, &path, "for a test", "2026-11-21T00:58:12Z", Identities::Replace).unwrap();
-    let kept = Captured::open(&path).unwrap();
+    let (_, kept) = saved(&recorder);
     let [line, table, udev] = ["/proc/cmdline", "/etc/fstab", "/run/udev/data/b8:0"]
         .map(|file| kept.text(Path::new(file)).unwrap());
     let linked = udev.trim_end().strip_prefix("S:").unwrap().to_string();
