@@ -218,7 +218,11 @@ fn judge(facts: &ChainFacts, hazard: &Hazard, link: Link) -> Link {
         Hazard::OtherFilesystem(entry, _) | Hazard::RefusedOption(entry, ..) => {
             is_beside_card(facts, entry).then(|| Hazard::NotThere(entry.clone()))
         }
-        _ => None,
+        Hazard::NotThere(_)
+        | Hazard::OtherCase(..)
+        | Hazard::Ambiguous(..)
+        | Hazard::NotOptional(_)
+        | Hazard::Twice(_) => None,
     };
     let hazard = absent.as_ref().unwrap_or(hazard);
     let mut sentence = hazard.sentence();
