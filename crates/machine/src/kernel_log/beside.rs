@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rubus_vocabulary::kernel_log::TroubleKind::{self, *};
 
 use super::Told;
+use super::full::{full_filesystems, full_pools};
 use super::harmless::{bracketed_disk, is_loss_of_size, matching};
 use super::judge::disk_of;
 use super::line::is_start;
@@ -41,6 +42,7 @@ pub(super) fn beside(lines: &[Told<'_>], disks: &UsbDisks) -> BTreeSet<usize> {
         ended_with_the_disk(lines),
         before_the_scan(lines),
         full_filesystems(lines),
+        full_pools(lines),
         shut_down_on_purpose(lines),
         mended_by_arrays(lines),
         other_usb_devices(lines, disks),
@@ -568,26 +570,6 @@ fn other_members(lines: &[Told<'_>]) -> Vec<usize> {
         let number = message.split_once("super block to device ").map(|(_, rest)| rest);
         has_names && number.is_some_and(|rest| !rest.starts_with('1'))
     })
-}
-
-/// A filesystem of btrfs that is full aborts and becomes read-only; that is no damage.
-fn full_filesystems(lines: &[Told<'_>]) -> Vec<usize> {
-    let mut found = Vec::new();
-    let mut is_full = false;
-    for (at, told) in lines.iter().enumerate() {
-        let message: &str = &told.line.message;
-        if !message.starts_with("BTRFS") {
-            continue;
-        }
-        if message.contains("errno=-") {
-            is_full = message.contains("errno=-28");
-        }
-        let is_its = message.contains("errno=-28") || message.contains("forced readonly");
-        if is_full && is_its && told.trouble.is_some() {
-            found.push(at);
-        }
-    }
-    found
 }
 
 /// `(sda1)` of `XFS (sda1): …`.

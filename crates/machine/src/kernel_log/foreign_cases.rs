@@ -9,6 +9,21 @@ type Pair = (&'static str, &'static str, &'static str, &'static str, Cause);
 
 #[rustfmt::skip]
 const PAIRS: &[Pair] = &[
+    ("a card that is locked, and one that takes no writes any more since it was last used",
+     "[ 2.1] mmcblk0: mmc0:59b4 SD16G 14.7 GiB (ro)\n[ 2.9] EXT4-fs (mmcblk0p2): mounted filesystem ro with ordered data mode",
+     "[ 2.1] mmcblk0: mmc0:59b4 SD16G 14.7 GiB (ro)\n[ 2.9] EXT4-fs (mmcblk0p2): INFO: recovery required on readonly filesystem\n[ 3.0] EXT4-fs (mmcblk0p2): write access unavailable, cannot proceed (try mounting with noload)", "mmcblk0", Disk),
+    ("a bridge that answers its first question under UAS, and one that never does",
+     "[ 16.1] usb 2-1: new SuperSpeed USB device number 9 using xhci-hcd\n[ 16.2] scsi host0: uas\n[ 16.3] scsi 0:0:0:0: Direct-Access     JMicron  Generic          0106 PQ: 0 ANSI: 6",
+     "[ 16.1] usb 2-1: new SuperSpeed USB device number 9 using xhci-hcd\n[ 16.2] scsi host0: uas\n[ 37.1] scsi 0:0:0:0: tag#0 uas_eh_abort_handler 0 uas-tag 1 inflight: CMD IN", "2-1", Uas),
+    ("a USB disk below LUKS that was unplugged after its lock, and one under a mounted filesystem",
+     "[ 9.2] usb-storage 2-2:1.0: USB Mass Storage device detected\n[ 9.3] scsi host1: usb-storage 2-2:1.0\n[ 9.4] sd 1:0:0:0: [sdb] Attached SCSI disk\n[ 900.1] usb 2-2: USB disconnect, device number 3\n[ 900.2] sd 1:0:0:0: [sdb] Synchronize Cache(10) failed: Result: hostbyte=DID_ERROR driverbyte=DRIVER_OK",
+     "[ 9.2] usb-storage 2-2:1.0: USB Mass Storage device detected\n[ 9.3] scsi host1: usb-storage 2-2:1.0\n[ 9.4] sd 1:0:0:0: [sdb] Attached SCSI disk\n[ 900.1] usb 2-2: USB disconnect, device number 3\n[ 900.2] sd 1:0:0:0: [sdb] Synchronize Cache(10) failed: Result: hostbyte=DID_ERROR driverbyte=DRIVER_OK\n[ 900.3] EXT4-fs (dm-0): I/O error while writing superblock", "sdb", WentAway),
+    ("a thin pool that is full, and one whose own data are damaged",
+     "[ 50.1] device-mapper: thin: 253:2: switching pool to out-of-data-space (error IO) mode\n[ 50.2] EXT4-fs warning (device dm-4): ext4_end_bio:314: I/O error -28 writing to inode 52 starting block 25)\n[ 50.3] XFS (dm-5): writeback error on sector 1841",
+     "[ 50.1] device-mapper: thin: 253:2: switching pool to read-only mode\n[ 50.2] EXT4-fs warning (device dm-4): ext4_end_bio:314: I/O error -5 writing to inode 52 starting block 25)", "dm-4", Filesystem),
+    ("a pool that was full and has room again, and what fails in it later",
+     "[ 50.1] device-mapper: thin: 253:2: switching pool to out-of-data-space (queue IO) mode\n[ 50.2] XFS (dm-5): writeback error on sector 1841\n[ 55.1] device-mapper: thin: 253:2: switching pool to write mode",
+     "[ 50.1] device-mapper: thin: 253:2: switching pool to out-of-data-space (queue IO) mode\n[ 55.1] device-mapper: thin: 253:2: switching pool to write mode\n[ 90.2] XFS (dm-5): writeback error on sector 1841", "dm-5", Filesystem),
     ("a query for the disk's own report that the bridge refuses",
      "[ 12.1] sd 0:0:0:0: [sda] tag#0 FAILED Result: hostbyte=DID_ERROR driverbyte=DRIVER_SENSE\n[ 12.2] sd 0:0:0:0: [sda] tag#0 Sense Key : Hardware Error [current]\n[ 12.3] sd 0:0:0:0: [sda] tag#0 Add. Sense: No additional sense information\n[ 12.4] sd 0:0:0:0: [sda] tag#0 CDB: ATA command pass through(16) 85 06 20 00 00 00 00 00 00 00 00 00 00 00 e5 00",
      "[ 12.1] sd 0:0:0:0: [sda] tag#0 FAILED Result: hostbyte=DID_OK driverbyte=DRIVER_SENSE\n[ 12.2] sd 0:0:0:0: [sda] tag#0 Sense Key : Hardware Error [current]\n[ 12.3] sd 0:0:0:0: [sda] tag#0 Add. Sense: Internal target failure\n[ 12.4] sd 0:0:0:0: [sda] tag#0 CDB: Read(10) 28 00 00 00 08 00 00 00 08 00", "sda", Disk),

@@ -126,9 +126,17 @@ fn locked_cards(lines: &[Told<'_>]) -> Vec<usize> {
             told.line.message.starts_with(&head) && !told.line.message.contains(" (ro)")
         })
     };
+    // A journal that waits for its recovery was written on this card, in use.
+    let was_in_use = |disk: &str| {
+        lines.iter().any(|told| {
+            told.line.message.contains("write access unavailable")
+                && card_in(told).as_deref() == Some(disk)
+        })
+    };
     let numbered = lines.iter().enumerate();
     let locked = numbered.filter(|(at, told)| {
-        told.part_of(CardReadOnly).is_some_and(|disk| !has_errors(disk) && !was_writable(disk, *at))
+        told.part_of(CardReadOnly)
+            .is_some_and(|disk| !has_errors(disk) && !was_writable(disk, *at) && !was_in_use(disk))
     });
     locked.map(|(at, _)| at).collect()
 }
@@ -233,26 +241,27 @@ fn links_lost_in_use<'a>(lines: &'a [Told<'_>]) -> BTreeSet<&'a str> {
             lost.starts_with("sd") && disk.is_none_or(|disk| disk_of(lost).as_deref() == Some(disk))
         };
         soon_after(lines, at, SOON_LOST_S)
-            .any(|later| later.part_of(Io).is_some_and(is_its))
+            .any(|(_, later)| later.part_of(Io).is_some_and(is_its))
             .then_some(port)
     });
     in_use.collect()
 }
 
-/// The lines after one that belong to the same start and come soon.
+/// The lines after one that belong to the same start and come soon, with their numbers.
 pub(super) fn soon_after<'l, 'a>(
     lines: &'l [Told<'a>],
     at: usize,
     soon_s: f64,
-) -> impl Iterator<Item = &'l Told<'a>> {
+) -> impl Iterator<Item = (usize, &'l Told<'a>)> {
     let from = &lines[at].line;
-    let later = lines[at + 1..].iter().take_while(|later| !is_start(&later.line.message));
-    later
+    let later = lines
+        .iter()
         .enumerate()
-        .filter(move |(after, later)| {
-            from.gap_s(&later.line).map_or(*after < SOON_LOST_LINES, |gap| gap <= soon_s)
-        })
-        .map(|(_, later)| later)
+        .skip(at + 1)
+        .take_while(|(_, later)| !is_start(&later.line.message));
+    later.filter(move |(number, later)| {
+        from.gap_s(&later.line).map_or(*number - at <= SOON_LOST_LINES, |gap| gap <= soon_s)
+    })
 }
 
 /// The disk at a port, where its end names it: `ata2.00: detaching (SCSI 1:0:0:0)`, `sd 1:0:0:0: [sdb] …`.

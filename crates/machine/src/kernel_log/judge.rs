@@ -254,7 +254,7 @@ impl Disk<'_> {
 }
 
 /// What has its data on other disks.
-const IS_ON_OTHERS: [&str; 2] = ["dm-", "bcache"];
+pub(super) const IS_ON_OTHERS: [&str; 2] = ["dm-", "bcache"];
 
 /// The whole disk of a partition, the card of a host, the namespace's controller; a USB port and the like as they are.
 pub(super) fn disk_of(part: &str) -> Option<String> {

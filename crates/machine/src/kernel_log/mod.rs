@@ -3,7 +3,9 @@
 //! A log is taken as people have it: `dmesg` with any of its clocks, `journalctl -k`, `/var/log/kern.log`, `/dev/kmsg`. Lines that are
 //! not the kernel's, and messages that no pattern knows, are passed over.
 
+mod beneath;
 mod beside;
+mod full;
 mod harmless;
 mod judge;
 mod line;
@@ -36,6 +38,7 @@ pub fn troubles(log: &str) -> Vec<KernelTrouble> {
     let disks = UsbDisks::of(&lines);
     let controllers = nvme_controllers(&lines);
     let lost_disks = slots::lost_disks(&lines);
+    let disks_beneath = beneath::lost_disks(&lines, &disks);
     let mut harmless = harmless(&lines, &disks);
     harmless.extend(beside(&lines, &disks));
     let silences = silences_without_loss(&lines, &disks, &harmless);
@@ -53,6 +56,7 @@ pub fn troubles(log: &str) -> Vec<KernelTrouble> {
         let Some(part) = disks.name_of(part).filter(|_| !harmless.contains(&at)) else {
             continue;
         };
+        let part = disks_beneath.get(&at).cloned().unwrap_or(part);
         let part = controllers.get(&part).cloned().unwrap_or(part);
         let trouble = found.entry((kind, part.clone())).or_insert(KernelTrouble {
             kind,
@@ -227,6 +231,8 @@ mod cases;
 mod foreign_cases;
 #[cfg(test)]
 mod forms;
+#[cfg(test)]
+mod fresh_cases;
 #[cfg(test)]
 mod further_cases;
 #[cfg(test)]

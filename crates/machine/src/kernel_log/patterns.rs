@@ -152,7 +152,8 @@ fn is_disk_name(name: &str) -> bool {
 
 /// The disk that a message of SCSI names, or its host.
 fn scsi_disk(message: &str) -> Option<String> {
-    let Some(rest) = message.strip_prefix("sd ") else {
+    // What is asked before the disk has a driver is told of `scsi 0:0:0:0`.
+    let Some(rest) = message.strip_prefix("sd ").or_else(|| message.strip_prefix("scsi ")) else {
         return name_after(message, "[");
     };
     let (address, rest) = rest.split_once(": ")?;
@@ -419,12 +420,26 @@ static PATTERNS: &[Pattern] = &[
     pattern!(Medium, Head, ["nvme", "(sct 0x2 / sc 0x81)"], none: [],
         fires: "nvme0n1" in "nvme0n1: Read(0x2) @ LBA 4711, 8 blocks, Unrecovered Read Error (sct 0x2 / sc 0x81) MORE DNR",
         quiet: "nvme0n1: I/O Cmd(0x2) @ LBA 4711, 8 blocks, I/O Error (sct 0x0 / sc 0x2) DNR"),
+    // Generic status 6h is the controller's own internal error, 20h a namespace that takes no writes any more; 1h / 82h is the same of
+    // its range. An SSD at its end answers so.
+    pattern!(Hardware, Head, ["nvme", " @ LBA ", "(sct 0x0 / sc 0x6)"], none: [],
+        fires: "nvme0n1" in "nvme0n1: Write(0x1) @ LBA 4711, 8 blocks, Internal Error (sct 0x0 / sc 0x6) DNR", quiet: "nvme0: Get Log Page(0x2), Internal Error (sct 0x0 / sc 0x6) DNR"),
+    pattern!(Hardware, Head, ["nvme", " @ LBA ", "(sct 0x0 / sc 0x20)"], none: [],
+        fires: "nvme0n1" in "nvme0n1: Write(0x1) @ LBA 4711, 8 blocks, Namespace is Write Protected (sct 0x0 / sc 0x20) DNR",
+        quiet: "nvme0n1: Write(0x1) @ LBA 4711, 8 blocks, Command Interrupted (sct 0x0 / sc 0x21)"),
+    pattern!(Hardware, Head, ["nvme", " @ LBA ", "(sct 0x1 / sc 0x82)"], none: [],
+        fires: "nvme0n1" in "nvme0n1: Write(0x1) @ LBA 4711, 8 blocks, Attempted Write to Read Only Range (sct 0x1 / sc 0x82) DNR",
+        quiet: "nvme0n1: Write(0x1) @ LBA 4711, 8 blocks, Conflicting Attributes (sct 0x1 / sc 0x80) DNR"),
     pattern!(PcieCorrected, PciFunction, ["PCIe Bus Error: severity=Correct"], none: [],
         fires: "0000:01:00.0" in "nvme 0000:01:00.0: PCIe Bus Error: severity=Correctable, type=Physical Layer, (Receiver ID)",
         quiet: "pcieport 0000:00:00.0: AER: enabled with IRQ 38"),
     pattern!(PcieUncorrected, PciFunction, ["PCIe Bus Error: severity=Uncorrect"], none: [],
         fires: "0000:00:00.0" in "pcieport 0000:00:00.0: PCIe Bus Error: severity=Uncorrectable (Fatal), type=Transaction Layer",
         quiet: "pcieport 0000:00:00.0: PME: Signaling with IRQ 39"),
+    // drivers/pci/pcie/dpc.c: the port cut the link after a fatal error.
+    pattern!(PcieUncorrected, PciFunction, ["pcieport ", ": DPC: containment event"], none: [],
+        fires: "0000:00:00.0" in "pcieport 0000:00:00.0: DPC: containment event, status:0x1f01 source:0x0000",
+        quiet: "pcieport 0000:00:00.0: DPC: error containment capabilities: Int Msg #0, RPExt+ PoisonedTLP+ SwTrigger+ RP PIO Log 4"),
     // drivers/nvme/host/pci.c, `nvme_error_detected`: the port above found a fatal error and cut the link.
     pattern!(PcieUncorrected, Head, ["nvme nvme", "frozen state error detected"], none: [],
         fires: "nvme0" in "nvme nvme0: frozen state error detected, reset controller", quiet: "nvme nvme0: restart after slot reset"),
@@ -542,6 +557,10 @@ static PATTERNS: &[Pattern] = &[
     pattern!(Io, Vdev, ["zio pool=", " error=5 "], none: [],
         fires: "sda1" in "zio pool=tank vdev=/dev/sda1 error=5 type=2 offset=270336 size=8192 flags=b08c1",
         quiet: "zio pool=tank vdev=/dev/sda1 error=95 type=6 offset=270336 size=8192 flags=b08c1"),
+    // Status 6 is that the disk is gone.
+    pattern!(Io, Vdev, ["zio pool=", " error=6 "], none: [],
+        fires: "sda1" in "zio pool=tank vdev=/dev/sda1 error=6 type=1 offset=270336 size=8192 flags=b08c1",
+        quiet: "zio pool=tank vdev=/dev/sda1 error=95 type=6 offset=270336 size=8192 flags=b08c1"),
     pattern!(Checksum, SecondHead, ["device-mapper: integrity: ", "Checksum failed"], none: [],
         fires: "dm-0" in "device-mapper: integrity: dm-0: Checksum failed at sector 0x1234", quiet: "device-mapper: crypt: xts(aes) using implementation \"xts-aes-ce\""),
     pattern!(Checksum, SecondHead, ["device-mapper: crypt: ", "INTEGRITY AEAD ERROR"], none: ["sector 0"],
@@ -583,6 +602,8 @@ static PATTERNS: &[Pattern] = &[
         fires: "ata1" in "ata1.00: status: { DRDY DF ERR }", quiet: "ata1.00: status: { DRDY ERR }"),
     pattern!(Medium, Head, ["ata", "error: {", " IDNF "], none: ["ICRC", "SError"],
         fires: "ata1" in "ata1.00: error: { IDNF }", quiet: "ata1.00: status: { DRDY }"),
+    pattern!(Medium, Head, ["ata", "error: {", " AMNF "], none: ["ICRC", "SError"],
+        fires: "ata1" in "ata1.00: error: { AMNF }", quiet: "ata1.00: error: { }"),
     pattern!(Hardware, Head, ["ata", "error: { ABRT }"], none: [],
         fires: "ata1" in "ata1.00: error: { ABRT }", quiet: "ata1.00: error: { }"),
     pattern!(AtaTimeout, Head, ["ata", "failed to IDENTIFY"], none: [],

@@ -15,7 +15,7 @@ const SOON_LOST_S: f64 = 10.0;
 pub(super) fn lost_disks(lines: &[Told<'_>]) -> BTreeMap<usize, String> {
     let lost = lines.iter().enumerate().filter(|(_, told)| is_lost_link(&told.line.message));
     let with_disk = lost.filter_map(|(at, _)| {
-        let failed = soon_after(lines, at, SOON_LOST_S).find_map(|later| {
+        let failed = soon_after(lines, at, SOON_LOST_S).find_map(|(_, later)| {
             let disk = later.part_of(TroubleKind::Io).and_then(disk_of)?;
             disk.starts_with("nvme").then_some(disk)
         })?;
