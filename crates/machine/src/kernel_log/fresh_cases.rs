@@ -1,6 +1,8 @@
-//! Logs that were searched out after the patterns were made, with what the trouble turned out to be: of 80 with trouble, 73 were named
-//! by their cause on the first trial, and of 64 healthy ones two alarmed. Of the seven, four were mended. Two tell of a card that
-//! failed for another device's sake, and one of a port that gave too little without a word: no log says that, and they are not here.
+//! Logs that were searched out after the patterns were made, with what the trouble turned out to be. On the first trial 73 of 80 with
+//! trouble were named by their cause, and two of 64 healthy ones alarmed. Four of the seven and both alarms were mended.
+//!
+//! Three are not here, since no log says their cause: two cards that failed for another device's sake, and a port that gave too little
+//! power without a word.
 //!
 //! After public reports (trackers of raspberrypi/linux and firmware, Home Assistant OS, Armbian, umbrel, Asahi Linux, openwrt, moby;
 //! forums and mailing lists). The messages are the kernel's; sectors, names and clocks are not those of the reports.
