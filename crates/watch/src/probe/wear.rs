@@ -76,8 +76,22 @@ fn of_ufs(files: &dyn Files, name: &str) -> Option<Wear> {
 }
 
 fn of_disk(files: &dyn Files, name: &str) -> Wear {
+    let wear = asked(files, name, None);
+    let is_behind_bridge = name.starts_with("sd");
+    let kind = wear.trouble.as_ref().filter(|_| is_behind_bridge).and_then(smart::device_type);
+    let Some(kind) = kind else {
+        return wear;
+    };
+    let again = asked(files, name, Some(kind));
+    if again.source.is_some() { again } else { wear }
+}
+
+/// What smartctl says of a disk, as it finds it or as a disk of this kind (`--device`).
+fn asked(files: &dyn Files, name: &str, kind: Option<&str>) -> Wear {
     let node = format!("/dev/{name}");
+    let device = kind.map(|kind| format!("--device={kind}"));
     let mut arguments = smart::ARGUMENTS.to_vec();
+    arguments.extend(device.as_deref());
     arguments.push(&node);
     let trouble = match files.ask("smartctl", &arguments) {
         // Its status tells what it found; its answer is there all the same.
@@ -187,5 +201,48 @@ mod tests {
         assert_eq!(told[2].trouble, Some(Trouble::NoSmartctl));
         let other = Trouble::Other("no answer in time".into());
         assert_eq!(told[3].trouble, Some(other));
+    }
+
+    #[test]
+    fn a_bridge_that_smartctl_mistakes_is_asked_again_as_what_it_is() {
+        let refused = |words: &str| {
+            let message = format!(r#"{{"string": "{words}", "severity": "error"}}"#);
+            ReadError::Failed {
+                status: 2,
+                complaint: String::new(),
+                output: format!(r#"{{"smartctl": {{"exit_status": 2, "messages": [{message}]}}}}"#),
+            }
+        };
+        let log = r#"{"nvme_smart_health_information_log": {"percentage_used": 7}}"#;
+        let mistaken = "Read NVMe Identify Controller failed: scsi error unsupported field";
+        let with_kind = |kind: &'static str, node: &'static str| {
+            let mut call = call(node);
+            call.insert(call.len() - 1, kind);
+            call
+        };
+        let files = FakeFiles::new()
+            .failing_program(
+                &call("/dev/sda"),
+                refused("/dev/sda: Unknown USB bridge [0x152d:0x0583 (0x209)]"),
+            )
+            .program(&with_kind("--device=sntjmicron", "/dev/sda"), log)
+            .failing_program(&call("/dev/sdb"), refused(mistaken))
+            .program(
+                &with_kind("--device=sat", "/dev/sdb"),
+                r#"{"ata_smart_attributes": {"table": [{"id": 9, "name": "Power_On_Hours", "value": 99, "raw": {"value": 5}}]}}"#,
+            )
+            .failing_program(
+                &call("/dev/sdc"),
+                refused("/dev/sdc: Unknown USB bridge [0x1352:0xa006 (0x100)]"),
+            )
+            .failing_program(&call("/dev/nvme0n1"), refused(mistaken));
+        let names = ["sda", "sdb", "sdc", "nvme0n1"].map(|name| (name, None));
+        let told = of_devices(&files, &names);
+        assert_eq!(told[0].source, Some(Source::Nvme));
+        assert_eq!(told[0].trouble, None);
+        assert_eq!(told[1].trouble, None, "{:?}", told[1]);
+        for left in &told[2..] {
+            assert!(matches!(left.trouble, Some(Trouble::Other(_))), "{left:?}");
+        }
     }
 }

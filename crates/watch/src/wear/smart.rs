@@ -14,6 +14,7 @@ mod self_test;
 mod tests;
 mod written;
 
+use rubus_machine::usb_ids::usb_chip_of_ids;
 use serde_json::Value;
 
 use self::attributes::{Attribute, Reading};
@@ -188,6 +189,31 @@ fn trouble(answer: &Value) -> Option<Trouble> {
     }
     let words = text(messages.iter().find(|message| message["severity"] == "error")?);
     Some(if words.contains("Permission denied") { Trouble::NotRoot } else { Trouble::Other(words) })
+}
+
+/// How smartctl calls the NVMe bridges of each maker (smartctl(8), `--device`), by the maker's USB id.
+const NVME_BRIDGES: [(u16, &str); 3] =
+    [(0x0bda, "sntrealtek"), (0x152d, "sntjmicron"), (0x174c, "sntasmedia")];
+/// How it calls a SATA disk behind a bridge.
+const SATA: &str = "sat";
+
+/// As what smartctl should ask a disk again that it could not ask (`--device`); none where that is not known, since the commands of
+/// one bridge may upset another. A bridge for both kinds, such as a JMS583, is asked as one for NVMe, also with a SATA disk
+/// (smartmontools issue 547).
+pub fn device_type(trouble: &Trouble) -> Option<&'static str> {
+    let Trouble::Other(words) = trouble else {
+        return None;
+    };
+    if words.contains("Read NVMe Identify Controller failed") {
+        return Some(SATA);
+    }
+    let (_, ids) = words.split_once("Unknown USB bridge [")?;
+    let chip = usb_chip_of_ids(ids.split([' ', ']']).next()?)?;
+    if chip.name.ends_with("SATA bridge") {
+        return Some(SATA);
+    }
+    let of_maker = NVME_BRIDGES.iter().find(|(vendor, _)| *vendor == chip.vendor);
+    of_maker.filter(|_| chip.name.ends_with("NVMe bridge")).map(|(_, kind)| *kind)
 }
 
 fn of_nvme(wear: &mut Wear, answer: &Value) {
