@@ -1,4 +1,5 @@
-//! Reading the state of arrays (md) from sysfs. Source: Linux documentation, admin-guide/md.
+//! Reading the state of arrays (md) from sysfs, or from `/proc/mdstat` where that is all there is, as in a capture by hand.
+//! Source: Linux documentation, admin-guide/md; drivers/md/md.c, `md_seq_show`.
 
 use std::path::Path;
 
@@ -8,12 +9,71 @@ use super::sysfs::{number, text};
 use crate::health::{ArrayState, ErrorCount};
 
 const BLOCK: &str = "/sys/block";
+const MDSTAT: &str = "/proc/mdstat";
+const MAX_MDSTAT_BYTES: usize = 64 * 1024;
 
 /// Every array, with the read errors of its members that it could correct.
 pub(super) fn read(files: &dyn Files) -> Vec<(ArrayState, Vec<ErrorCount>)> {
     let names = files.list(Path::new(BLOCK)).unwrap_or_default();
-    let arrays = names.into_iter().filter(|name| name.starts_with("md"));
-    arrays.filter_map(|name| array(files, name)).collect()
+    let names: Vec<String> = names.into_iter().filter(|name| name.starts_with("md")).collect();
+    let mut found: Vec<(ArrayState, Vec<ErrorCount>)> =
+        names.iter().filter_map(|name| array(files, name.clone())).collect();
+    if found.len() < names.len() {
+        let bytes = files.read_prefix(Path::new(MDSTAT), MAX_MDSTAT_BYTES).unwrap_or_default();
+        let mut others = of_mdstat(&String::from_utf8_lossy(&bytes));
+        others.retain(|other| found.iter().all(|(known, _)| known.name != other.name));
+        found.extend(others.into_iter().map(|other| (other, Vec::new())));
+    }
+    found
+}
+
+/// The arrays that `/proc/mdstat` says the disks of: `md0 : active raid1 sdb1[1](F) sda1[0]`, and below it `… [2/1] [U_]`.
+fn of_mdstat(text: &str) -> Vec<ArrayState> {
+    let mut found: Vec<ArrayState> = Vec::new();
+    // The array whose lines these are, until a line begins another.
+    let mut array: Option<ArrayState> = None;
+    for line in text.lines() {
+        if let Some((name, rest)) = line.split_once(" : ").filter(|(name, _)| is_array(name)) {
+            found.extend(array.take().filter(|array| array.disks > 0));
+            array = Some(of_heading(name, rest));
+        } else if let Some(array) = array.as_mut() {
+            if let Some((disks, working)) = line.split_whitespace().find_map(disks_and_working) {
+                array.disks = disks;
+                array.lacking = disks.saturating_sub(working);
+            }
+            array.is_rebuilding |= line.contains("recovery =");
+        }
+    }
+    found.extend(array.filter(|array| array.disks > 0));
+    found
+}
+
+fn is_array(name: &str) -> bool {
+    name.starts_with("md") && !name.contains(' ')
+}
+
+/// `active (auto-read-only) raid1 sdb1[1](F) sda1[0]`.
+fn of_heading(name: &str, rest: &str) -> ArrayState {
+    let is_level = |word: &&str| word.starts_with("raid") || word.starts_with("linear");
+    let members = || rest.split(' ').filter(|word| word.contains('['));
+    let faulty = members().filter(|word| word.contains("(F)"));
+    let level = rest.split(' ').find(is_level).unwrap_or_default();
+    let has_redundancy = level != "raid0" && level != "linear";
+    ArrayState {
+        name: name.to_string(),
+        level: level.to_string(),
+        // Below an array without redundancy there is no count of its disks.
+        disks: if has_redundancy { 0 } else { members().count() as u64 },
+        is_broken: rest.split(' ').next() == Some("broken"),
+        faulty: faulty.filter_map(|word| Some(word.split('[').next()?.to_string())).collect(),
+        ..ArrayState::default()
+    }
+}
+
+/// `[2/1]`: the disks that an array should have, and those that work.
+fn disks_and_working(word: &str) -> Option<(u64, u64)> {
+    let (disks, working) = word.strip_prefix('[')?.strip_suffix(']')?.split_once('/')?;
+    Some((disks.parse().ok()?, working.parse().ok()?))
 }
 
 fn array(files: &dyn Files, name: String) -> Option<(ArrayState, Vec<ErrorCount>)> {
@@ -96,5 +156,54 @@ mod tests {
             .map(|one| (&one.devices[..], one.times))
             .collect();
         assert_eq!(counts, [(&["sda1".to_string()][..], 4)]);
+    }
+
+    #[test]
+    fn where_sysfs_has_no_array_its_list_is_read() {
+        let mdstat = "\
+Personalities : [raid1] [raid6] [raid5] [raid4]
+md2 : active raid5 sdd1[3] sdc1[2] sdb2[1]
+      2917676544 blocks level 5, 256k chunk, algorithm 2 [4/3] [_UUU]
+      [==>..................]  recovery = 12.6% (37043392/292945152) finish=127.5min speed=33440K/sec
+
+md1 : active raid1 sdd2[1](F) sdc2[0]
+      8385856 blocks [2/1] [U_]
+
+md3 : active (auto-read-only) raid1 sdf1[1] sde1[0]
+      8385856 blocks super 1.2 [2/2] [UU]
+      bitmap: 0/8 pages [0KB], 65536KB chunk
+
+md4 : inactive sdg1[0](S)
+      33521664 blocks super 1.2
+
+unused devices: <none>
+";
+        let mut files = FakeFiles::new().file("/proc/mdstat", mdstat);
+        for name in ["md1", "md2", "md3", "md4"] {
+            files = files.file(format!("/sys/block/{name}/size"), "8\n");
+        }
+        let states: Vec<ArrayState> = read(&files).into_iter().map(|(state, _)| state).collect();
+        let array = |name: &str, level: &str, disks, lacking| ArrayState {
+            name: name.into(),
+            level: level.into(),
+            disks,
+            lacking,
+            ..ArrayState::default()
+        };
+        let rebuilt = ArrayState { is_rebuilding: true, ..array("md2", "raid5", 4, 1) };
+        let mirror = ArrayState { faulty: vec!["sdd2".into()], ..array("md1", "raid1", 2, 1) };
+        assert_eq!(states, [rebuilt, mirror, array("md3", "raid1", 2, 0)]);
+    }
+
+    #[test]
+    fn what_sysfs_has_is_not_read_from_the_list() {
+        let files = FakeFiles::new()
+            .file("/proc/mdstat", "md0 : active raid1 sda1[0]\n      8 blocks [2/1] [U_]\n")
+            .file("/sys/block/md0/md/level", "raid1\n")
+            .file("/sys/block/md0/md/raid_disks", "2\n")
+            .file("/sys/block/md0/md/degraded", "0\n");
+        let found = read(&files);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].0.lacking, 0);
     }
 }
