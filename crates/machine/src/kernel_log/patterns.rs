@@ -497,7 +497,7 @@ static PATTERNS: &[Pattern] = &[
         fires: "sda1" in "Aborting journal on device sda1-8.", quiet: "EXT4-fs (sda1): write access will be enabled during recovery"),
     pattern!(Filesystem, Device, ["JBD2: Error"], none: [],
         fires: "sda1" in "JBD2: Error -5 detected when updating journal superblock for sda1-8.", quiet: "JBD2: journal checksum v3"),
-    pattern!(Filesystem, Parentheses, ["FAT-fs (", "error"], none: ["Some data may be corrupt"],
+    pattern!(Filesystem, Parentheses, ["FAT-fs (", "error"], none: ["Some data may be corrupt", "mount option"],
         fires: "mmcblk0p1" in "FAT-fs (mmcblk0p1): error, fat_get_cluster: invalid cluster chain (i_pos 0)",
         quiet: "FAT-fs (mmcblk0p1): Volume was not properly unmounted. Some data may be corrupt. Please run fsck."),
     pattern!(Filesystem, Parentheses, ["XFS (", "metadata I/O error"], none: [],

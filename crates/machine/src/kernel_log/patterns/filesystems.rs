@@ -54,10 +54,10 @@ pub(super) static PATTERNS: &[Pattern] = &[
     pattern!(FilesystemReadOnly, Parentheses, ["EXT3-fs (", "emounting filesystem read-only"], none: [],
         fires: "sdc1" in "EXT3-fs (sdc1): error: remounting filesystem read-only", quiet: "EXT3-fs (sdc1): using internal journal"),
     // The kernel tries each of its filesystems on a root in turn.
-    pattern!(Filesystem, Parentheses, ["EXT3-fs (", "error: "], none: ["couldn't mount", "can't find"],
+    pattern!(Filesystem, Parentheses, ["EXT3-fs (", "error: "], none: ["couldn't mount", "can't find", "mount option", "no journal found"],
         fires: "sdc1" in "EXT3-fs (sdc1): error: ext3_journal_start_sb: Detected aborted journal",
         quiet: "EXT3-fs (sdc1): error: couldn't mount because of unsupported optional features (240)"),
-    pattern!(Filesystem, Parentheses, ["EXT2-fs (", "error: "], none: ["couldn't mount", "can't find"],
+    pattern!(Filesystem, Parentheses, ["EXT2-fs (", "error: "], none: ["couldn't mount", "can't find", "mount option", "no journal found"],
         fires: "sda1" in "EXT2-fs (sda1): error: ext2_lookup: deleted inode referenced: 32905",
         quiet: "EXT2-fs (sda1): error: couldn't mount because of unsupported optional features (244)"),
     pattern!(Filesystem, Device, ["EXT3-fs error (device"], none: [],
