@@ -1,5 +1,7 @@
 //! What addresses look like, so that no word that is one passes for a number or a time.
 
+use std::ops::Range;
+
 /// Whether a text is, or holds, an Internet or hardware address, a UUID, a name with an `@`, or a number long enough to
 /// be a serial number.
 pub fn is_address(text: &str) -> bool {
@@ -98,24 +100,68 @@ fn is_dotted_quad(word: &str) -> bool {
 /// Whether groups of a text make up a hardware address or a fingerprint, whatever stands between them.
 fn holds_identity(text: &str) -> bool {
     let groups = text.split(|c: char| !c.is_alphanumeric()).filter(|group| !group.is_empty());
-    let groups: Vec<&str> = groups.collect();
-    groups.split(|group| !is_byte_group(group)).any(are_identity)
+    !identity_groups(&groups.collect::<Vec<&str>>()).is_empty()
+}
+
+/// The groups, by number, that make up a hardware address or a fingerprint. A name may hang on the first and on the last of
+/// them: "macb8-27-eb-3a-2b-1c", "b8:27:eb:3a:2b:1cs".
+pub(super) fn identity_groups(groups: &[&str]) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut start = 0;
+    for stretch in groups.split(|group| !is_byte_group(group)) {
+        let end = start + stretch.len();
+        if let (Some(first), Some(last)) = (stretch.first(), stretch.last()) {
+            let before = start.checked_sub(1).and_then(|at| groups.get(at));
+            let before = before.and_then(|group| hangs_on_end(group, first.len()));
+            let behind = groups.get(end).and_then(|group| hangs_on_start(group, last.len()));
+            // "feed 10 20 30 40 50": a word of such letters is none of a list of numbers.
+            let is_one =
+                |group: &&str| is_mixed(stretch) || group.contains(|c: char| c.is_ascii_digit());
+            let (before, behind) = (before.filter(is_one), behind.filter(is_one));
+            let from = start - usize::from(before.is_some());
+            let until = end + usize::from(behind.is_some());
+            let whole: Vec<&str> =
+                before.into_iter().chain(stretch.iter().copied()).chain(behind).collect();
+            if are_identity(&whole) {
+                found.push(from..until);
+            } else if are_identity(stretch) {
+                found.push(start..end);
+            }
+        }
+        start = end + 1;
+    }
+    found
+}
+
+/// The hexadecimal digits at the end of a group that begins with something else.
+fn hangs_on_end(group: &str, digits: usize) -> Option<&str> {
+    let from = group.len().checked_sub(digits)?;
+    group.get(from..).filter(|end| from > 0 && is_byte_group(end))
+}
+
+/// The hexadecimal digits at the start of a group that ends with something else.
+fn hangs_on_start(group: &str, digits: usize) -> Option<&str> {
+    group.get(..digits).filter(|start| group.len() > digits && is_byte_group(start))
 }
 
 /// Two, four or six hexadecimal digits, as such addresses are cut.
-pub(super) fn is_byte_group(group: &str) -> bool {
+fn is_byte_group(group: &str) -> bool {
     [2, 4, 6].contains(&group.len()) && group.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
 /// Whether groups are six bytes or more and no list of numbers: with letters among the digits, or with a zero before one.
-pub(super) fn are_identity(groups: &[&str]) -> bool {
+fn are_identity(groups: &[&str]) -> bool {
     const MIN_BYTES: usize = 6;
     let digits: usize = groups.iter().map(|group| group.len()).sum();
-    let has = |is: fn(char) -> bool| groups.iter().any(|group| group.contains(is));
-    let is_mixed = has(|c| c.is_ascii_alphabetic()) && has(|c| c.is_ascii_digit());
     let has_zero = || groups.iter().any(|group| group.starts_with('0'));
     let are_pairs = || groups.iter().all(|group| group.len() == 2);
-    groups.len() > 1 && digits >= 2 * MIN_BYTES && (is_mixed || are_pairs() && has_zero())
+    groups.len() > 1 && digits >= 2 * MIN_BYTES && (is_mixed(groups) || are_pairs() && has_zero())
+}
+
+/// Whether groups have letters among their digits.
+fn is_mixed(groups: &[&str]) -> bool {
+    let has = |is: fn(char) -> bool| groups.iter().any(|group| group.contains(is));
+    has(|c| c.is_ascii_alphabetic()) && has(|c| c.is_ascii_digit())
 }
 
 /// Four short numbers or more with hyphens or underscores between them, as clouds name their machines: "ip-10-11-12-13",
@@ -216,6 +262,15 @@ mod tests {
             "%252e",
             "192\u{200b}.168",
             "m\u{ad}ax",
+            "MACb8-27-eb-3a-2b-1c",
+            "xB8:27:EB:3A:2B:1C",
+            "mb8_27_eb_3a_2b_1c",
+            "B8-27-EB-3A-2B-1Cs",
+            "gb8.27.eb.3a.2b.1ch",
+            "xB8 27 EB 3A 2B 1C",
+            "x00-11-22-33-44-55",
+            "12xB8-27-EB-3A-2B-1C",
+            "xb827.eb3a.2b1c",
         ] {
             assert!(is_address(address), "{address}");
         }
@@ -242,6 +297,8 @@ mod tests {
             "1234-5678",
             "WDC WDS500G2B0A-00SM50",
             "feed-back",
+            "feed 10 20 30 40 50",
+            "need 10 20 30 40 50 added",
         ] {
             assert!(!is_address(plain), "{plain}");
         }

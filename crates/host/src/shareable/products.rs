@@ -17,6 +17,8 @@ pub fn is_product(text: &str) -> bool {
         let word = word.to_lowercase();
         ["eui.", "naa.", "wwn-", "iqn.", "nqn."].iter().any(|kind| word.starts_with(kind))
             || word.strip_prefix("0x").is_some_and(|digits| digits.len() >= 8)
+            // Serial numbers of Western Digital, as the disks themselves give them.
+            || word.strip_prefix("wd-w").is_some_and(|rest| rest.len() >= 8)
     };
     text.len() <= 80
         && !text.starts_with('/')
@@ -201,6 +203,8 @@ mod tests {
             "cXphbGljZQ",
             "717A616C",
             "S4EVNX0R123456",
+            "WD My Passport WD-WX4B347F306",
+            "Raspberry Pi B8-27-EB-44-B7-67x",
             "1 9 2 . 1 6 8",
             "HUNTER2HUNTER",
         ] {

@@ -58,13 +58,10 @@ pub(crate) fn spaced_identities(text: &str) -> Vec<RangeInclusive<usize>> {
     let words = text.split(' ').enumerate();
     let groups: Vec<(usize, &str)> =
         words.flat_map(|(number, word)| pieces(word).map(move |piece| (number, piece))).collect();
-    let stretches = groups.split(|(_, group)| !identities::is_byte_group(group));
-    let are_identity = |stretch: &&[(usize, &str)]| {
-        let groups: Vec<&str> = stretch.iter().map(|(_, group)| *group).collect();
-        identities::are_identity(&groups)
-    };
-    let ends = |stretch: &[(usize, &str)]| Some(stretch.first()?.0..=stretch.last()?.0);
-    stretches.filter(are_identity).filter_map(ends).collect()
+    let pieces: Vec<&str> = groups.iter().map(|(_, piece)| *piece).collect();
+    let rows = identities::identity_groups(&pieces);
+    let rows = rows.into_iter().filter_map(|row| groups.get(row));
+    rows.filter_map(|row| Some(row.first()?.0..=row.last()?.0)).collect()
 }
 
 fn trimmed(word: &str) -> &str {
@@ -179,6 +176,8 @@ mod tests {
         assert_eq!(kept("at 00 11 22 33 44 55, gone"), "at … gone");
         assert_eq!(kept("at 001122 3a4455, gone"), "at … gone");
         assert_eq!(kept("at b8 27 eb 3a 2b 1c,rw"), "at …");
+        assert_eq!(kept("at xB8 27 EB 3A 2B 1C, gone"), "at … gone");
+        assert_eq!(kept("at MACb8-27-eb-3a-2b-1c, gone"), "at … gone");
         assert_eq!(kept("a.l.i.c.e"), "…");
         assert_eq!(kept("of d061234, u12345 and admin123456"), "of … and …");
         assert_eq!(kept("of 65536k, 131072KiB and x1234"), "of 65536k, 131072KiB and x1234");

@@ -111,6 +111,28 @@ fn no_secret_is_left_where_it_stands_alone() {
     assert!(leaks.is_empty(), "{} are left:\n{}", leaks.len(), leaks.join("\n"));
 }
 
+/// Names that hang on a hardware address do not make words of it.
+#[test]
+fn no_hardware_address_with_letters_at_its_ends_is_let_through() {
+    let mut leaks: Vec<String> = Vec::new();
+    for mark in [":", "-", "_", ".", " "] {
+        for pairs in ["B8 27 EB 44 B7 67", "b8 27 0b 3a 2b 1c", "00 11 22 33 44 55"] {
+            let address = pairs.replace(' ', mark);
+            for text in ["x{}", "MAC{}", "m{}", "{}s", "{}G", "g{}h", "12x{} gone", "at MAC{}, ok"]
+            {
+                let text = text.replace("{}", &address);
+                for rule in TextRule::all() {
+                    let said = alone(rule, &text);
+                    if let Some(part) = left_of(&address, &said) {
+                        leaks.push(format!("{rule:?}: {part} of {text}: {said}"));
+                    }
+                }
+            }
+        }
+    }
+    assert!(leaks.is_empty(), "{} are left:\n{}", leaks.len(), leaks.join("\n"));
+}
+
 /// A secret that others have written in another way.
 #[test]
 fn no_spelling_of_a_secret_is_let_through() {
