@@ -1,21 +1,16 @@
 //! Text on a terminal: cleaned, measured, cut and wrapped.
 
+use rubus_vocabulary::hidden_letters::is_hidden;
 use unicode_width::UnicodeWidthChar;
 
 /// What a line begins with that says what to do next.
 pub const TO_DO: &str = "To do: ";
 
-/// A text from the machine or the user without anything that a terminal would obey: control
-/// characters and marks that turn the writing direction become a replacement character, so that
-/// a disk's model name cannot move the cursor or hide words.
+/// A text from the machine or the user without anything that a terminal would obey or not show: control
+/// characters, marks that turn the writing direction and marks without width become a replacement
+/// character, so that a disk's model name cannot move the cursor or hide words.
 pub fn clean(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() || turns_direction(c) { '\u{fffd}' } else { c })
-        .collect()
-}
-
-fn turns_direction(c: char) -> bool {
-    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    text.chars().map(|c| if is_hidden(c) { '\u{fffd}' } else { c }).collect()
 }
 
 /// Columns that a text takes on a terminal: marks that combine with the letter before take none,
@@ -290,6 +285,7 @@ mod tests {
     #[test]
     fn what_a_terminal_would_obey_is_taken_out() {
         assert_eq!(clean("SSD\x1b[2J\r\n\u{202e}x"), "SSD\u{fffd}[2J\u{fffd}\u{fffd}\u{fffd}x");
+        assert_eq!(clean("sd\u{200b}a\u{e0041}\u{feff}"), "sd\u{fffd}a\u{fffd}\u{fffd}");
         assert_eq!(clean("Größe 25 °C"), "Größe 25 °C");
     }
 

@@ -2,6 +2,7 @@
 
 use maud::{Markup, PreEscaped, html};
 use rubus_verdict::verdict::Verdict;
+use rubus_vocabulary::checked_json;
 use rubus_vocabulary::result::{JobResult, Run, Series};
 use serde::Serialize;
 use serde_json::Value;
@@ -34,7 +35,9 @@ pub fn embed_json(value: &(impl Serialize + ?Sized)) -> Markup {
 }
 
 fn element(value: &Value) -> Markup {
-    html! { script type="application/json" id=(ID) { (PreEscaped(escaped(&value.to_string()))) } }
+    let json = value.to_string();
+    let json = escaped(&checked_json::escaped(&json));
+    html! { script type="application/json" id=(ID) { (PreEscaped(json)) } }
 }
 
 /// JSON in which nothing can end the element that it stands in.

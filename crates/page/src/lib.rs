@@ -42,6 +42,7 @@ mod verdict;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use rubus_verdict::verdict::Verdict;
 use rubus_vocabulary::doubt::Doubt;
+use rubus_vocabulary::hidden_letters::is_hidden;
 use rubus_vocabulary::result::{JobResult, Outcome, Run};
 use rubus_vocabulary::units::{bytes_iec, percent};
 
@@ -97,13 +98,13 @@ fn shell(title: &str, version: &str, header: Markup, main: Markup, data: Markup)
             }
         }
     };
-    without_controls(page.into_string())
+    without_hidden(page.into_string())
 }
 
 /// HTML has no notation for control characters, and they would take effect when the page is read in a
-/// terminal.
-fn without_controls(page: String) -> String {
-    let is_one = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+/// terminal. Marks that turn the writing direction would do so in a browser, too.
+fn without_hidden(page: String) -> String {
+    let is_one = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
     if page.contains(is_one) { page.replace(is_one, "\u{fffd}") } else { page }
 }
 

@@ -444,6 +444,17 @@ fn contrast(a: [f64; 3], b: [f64; 3]) -> f64 {
 
 /// A card whose class has no rule is grey, whatever it says.
 #[test]
+fn no_page_has_letters_that_are_hidden() {
+    let mut run = fixture::slow_sd_card_run();
+    run.rubus_version = "0.9\u{202e}\u{200b}\u{9b}1".into();
+    let text = page(&run);
+    assert!(text.contains("Made by rubus 0.9\u{fffd}\u{fffd}\u{fffd}1"), "{text}");
+    // The data mean the same.
+    assert!(text.contains("0.9\\u202e\\u200b\\u009b1"), "{text}");
+    assert!(!text.contains(|c: char| c != '\n' && is_hidden(c)), "{text}");
+}
+
+#[test]
 fn every_grade_has_its_colour() {
     use rubus_verdict::text::disturbances::grade;
     use rubus_verdict::verdict::Grade;

@@ -7,6 +7,8 @@ use std::fmt::Write;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::hidden_letters::{is_hidden, turns_direction};
+
 /// Reads a text.
 ///
 /// # Errors
@@ -24,18 +26,20 @@ pub fn from_value<T: DeserializeOwned>(mut value: Value) -> Result<T, String> {
     serde_path_to_error::deserialize(value).map_err(in_words)
 }
 
-/// A JSON text in which nothing is left that a terminal would obey: those characters become escapes, which mean the same. What is
-/// below a blank is one already within texts, and between values no part of any.
+/// A JSON text in which nothing is left that a terminal would obey or not show: those characters become escapes, which mean the
+/// same. What is below a blank is one already within texts, and between values no part of any.
 pub fn escaped(json: &str) -> Cow<'_, str> {
-    let is_raw = |letter: char| letter > ' ' && is_harmful(letter);
+    let is_raw = |letter: char| letter > ' ' && is_hidden(letter);
     if !json.contains(is_raw) {
         return Cow::Borrowed(json);
     }
     let mut safe = String::with_capacity(json.len() + 16);
     for letter in json.chars() {
         if is_raw(letter) {
-            // Writing to a string cannot fail.
-            let _ = write!(safe, "\\u{:04x}", u32::from(letter));
+            for unit in letter.encode_utf16(&mut [0; 2]) {
+                // Writing to a string cannot fail.
+                let _ = write!(safe, "\\u{unit:04x}");
+            }
         } else {
             safe.push(letter);
         }
@@ -65,8 +69,7 @@ fn make_harmless(value: &mut Value) {
 }
 
 fn is_harmful(letter: char) -> bool {
-    let turns = matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    turns || (letter.is_control() && !matches!(letter, '\n' | '\t'))
+    turns_direction(letter) || (letter.is_control() && !matches!(letter, '\n' | '\t'))
 }
 
 fn in_words(error: serde_path_to_error::Error<serde_json::Error>) -> String {

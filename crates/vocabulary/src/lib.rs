@@ -22,6 +22,7 @@ pub mod fact;
 pub mod figure;
 pub mod finding;
 pub mod heat;
+pub mod hidden_letters;
 pub mod job_names;
 pub mod kernel_log;
 pub mod left_out;

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+// Names come from other people's disks and mount points.
+use rubus_draw::text::clean;
 use rubus_vocabulary::units::{bytes_iec, bytes_si};
 
 use super::facts::{Content, DeviceFacts, TargetFacts};
@@ -89,15 +91,6 @@ impl fmt::Display for Refusal {
             }
         }
     }
-}
-
-/// Names come from other people's disks and mount points: what is no text must not reach the
-/// terminal.
-fn clean(text: &str) -> String {
-    let printable = |c: char| {
-        if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }
-    };
-    text.chars().map(printable).collect()
 }
 
 fn headline(asked: &str, facts: &TargetFacts, needed: &ConsentNeeded) -> String {

@@ -6,6 +6,7 @@
 
 mod pace;
 
+use rubus_vocabulary::hidden_letters::is_hidden;
 use serde::{Deserialize, Serialize};
 
 pub use pace::Pace;
@@ -238,8 +239,8 @@ pub struct Progress {
     pub left_s: Option<f64>,
 }
 
-/// A path as text that can be read and told apart: bytes that are not UTF-8, control characters and backslashes are
-/// written as `\xNN`.
+/// A path as text that can be read and told apart: bytes that are not UTF-8, backslashes, control characters and marks
+/// that are not seen are written as `\xNN`.
 pub fn path_text(bytes: &[u8]) -> String {
     use std::fmt::Write;
     let mut text = String::with_capacity(bytes.len());
@@ -247,8 +248,8 @@ pub fn path_text(bytes: &[u8]) -> String {
         for character in chunk.valid().chars() {
             match character {
                 '\\' => text.push_str("\\x5c"),
-                control if control.is_control() => {
-                    for byte in control.to_string().bytes() {
+                hidden if is_hidden(hidden) => {
+                    for byte in hidden.to_string().bytes() {
                         // Writing to a string cannot fail.
                         let _ = write!(text, "\\x{byte:02x}");
                     }
@@ -293,7 +294,7 @@ mod tests {
     fn every_path_has_its_own_text() {
         assert_eq!(path_text("usr/lib/ä".as_bytes()), "usr/lib/ä");
         assert_eq!(path_text(b"a\nb\xff\\"), "a\\x0ab\\xff\\x5c");
-        for path in [&b"usr/lib"[..], b"a\nb\xff\\", b"\\x41", "\u{e4}\u{85}".as_bytes()] {
+        for path in [&b"usr/lib"[..], b"a\nb\xff\\", b"\\x41", "\u{e4}\u{85}\u{202e}".as_bytes()] {
             assert_eq!(path_bytes(&path_text(path)), path);
         }
     }

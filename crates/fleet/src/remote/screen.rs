@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rubus_draw::text::clean;
 use rubus_verdict::text::progress::{self, Progress};
 
 use rubus_command::progress::terminal_columns;
@@ -181,7 +182,7 @@ impl Screen {
 
     /// A line of a machine, with its name in front.
     pub fn from(&self, machine: usize, line: &str) {
-        self.say(&format!("{} {}", self.names[machine], without_controls(line)));
+        self.say(&format!("{} {}", self.names[machine], harmless(line)));
     }
 
     /// A line of our own.
@@ -203,17 +204,9 @@ fn spinner(template: &str) -> ProgressBar {
     bar
 }
 
-/// What comes from another machine must not move the cursor or change colours here.
-fn without_controls(line: &str) -> String {
-    line.chars()
-        .map(|c| match c {
-            '\t' => ' ',
-            c if c.is_control() => '\u{fffd}',
-            c => c,
-        })
-        .collect::<String>()
-        .trim_end_matches('\u{fffd}')
-        .to_string()
+/// What comes from another machine must not move the cursor, change colours or hide words here.
+fn harmless(line: &str) -> String {
+    clean(&line.replace('\t', " ")).trim_end_matches('\u{fffd}').to_string()
 }
 
 #[cfg(test)]
@@ -222,6 +215,7 @@ mod tests {
 
     #[test]
     fn another_machine_cannot_write_over_the_screen() {
-        assert_eq!(without_controls("a\tb\u{1b}[2Jc\r"), "a b\u{fffd}[2Jc");
+        assert_eq!(harmless("a\tb\u{1b}[2Jc\r"), "a b\u{fffd}[2Jc");
+        assert_eq!(harmless("a\u{202e}b"), "a\u{fffd}b");
     }
 }
