@@ -50,6 +50,7 @@ fn is_address_piece(word: &str) -> bool {
     let head = word.split(['%', ']']).next().unwrap_or(word).trim_start_matches('[');
     head.parse::<std::net::IpAddr>().is_ok()
         || is_dotted_quad(head)
+        || has_quad_before_letters(word)
         || has_hyphened_quad(word)
         || has_volume_number(word)
         || has_hex_groups(word)
@@ -95,6 +96,14 @@ fn is_dotted_quad(word: &str) -> bool {
     let parts: Vec<&str> = word.split(':').next().unwrap_or(word).split('.').collect();
     let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
     parts.len() == 4 && parts.iter().all(is_number)
+}
+
+/// "10.1.2.3x", "v10.1.2.3GB": letters behind the last number, perhaps a unit, make no version of an address.
+fn has_quad_before_letters(word: &str) -> bool {
+    word.split(|c: char| !c.is_alphanumeric() && c != '.').any(|piece| {
+        let core = piece.trim_end_matches(char::is_alphabetic);
+        core.len() < piece.len() && is_dotted_quad(core.trim_start_matches(char::is_alphabetic))
+    })
 }
 
 /// Whether groups of a text make up a hardware address or a fingerprint, whatever stands between them.
@@ -271,6 +280,9 @@ mod tests {
             "x00-11-22-33-44-55",
             "12xB8-27-EB-3A-2B-1C",
             "xb827.eb3a.2b1c",
+            "10.76.27.81x",
+            "10.76.27.81GB",
+            "a10.76.27.81KiB, gone",
         ] {
             assert!(is_address(address), "{address}");
         }

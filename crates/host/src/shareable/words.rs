@@ -178,6 +178,7 @@ mod tests {
         assert_eq!(kept("at b8 27 eb 3a 2b 1c,rw"), "at …");
         assert_eq!(kept("at xB8 27 EB 3A 2B 1C, gone"), "at … gone");
         assert_eq!(kept("at MACb8-27-eb-3a-2b-1c, gone"), "at … gone");
+        assert_eq!(kept("read 10.76.27.81s and v10.76.27.81KiB"), "read … and …");
         assert_eq!(kept("a.l.i.c.e"), "…");
         assert_eq!(kept("of d061234, u12345 and admin123456"), "of … and …");
         assert_eq!(kept("of 65536k, 131072KiB and x1234"), "of 65536k, 131072KiB and x1234");
