@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use rubus_vocabulary::hidden_letters::{is_unseen, turns_direction};
+
 /// Whether a text is, or holds, an Internet or hardware address, a UUID, a name with an `@`, or a number long enough to
 /// be a serial number.
 pub fn is_address(text: &str) -> bool {
@@ -31,11 +33,11 @@ fn has_escape(text: &str) -> bool {
         || text.chars().any(is_not_seen)
 }
 
-/// Characters that take no room (general category Cf, and combining joiners).
+/// Characters that take no room, combining joiners and marks of variants among them.
 fn is_not_seen(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
-        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+    let joins = matches!(c, '\u{34f}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200c}'..='\u{200d}' | '\u{2065}' | '\u{fe00}'..='\u{fe0f}');
+    joins || is_unseen(c) || turns_direction(c)
 }
 
 /// A number with more digits may be a serial number; sizes in bytes are not kept as texts.
@@ -271,6 +273,7 @@ mod tests {
             "%252e",
             "192\u{200b}.168",
             "m\u{ad}ax",
+            "_data\u{2028}x",
             "MACb8-27-eb-3a-2b-1c",
             "xB8:27:EB:3A:2B:1C",
             "mb8_27_eb_3a_2b_1c",
