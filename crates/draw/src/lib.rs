@@ -7,8 +7,10 @@
 #![forbid(unsafe_code)]
 #![deny(clippy::disallowed_methods)]
 
+pub mod csv;
 pub mod ends;
 pub mod layout;
+pub mod markdown;
 pub mod network;
 pub mod next_step;
 pub mod quote;

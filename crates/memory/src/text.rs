@@ -6,7 +6,9 @@ use rubus_vocabulary::memory::{Access, Carries, End, Memory, Pressure, Rung, Set
 use rubus_vocabulary::result::Run;
 use rubus_vocabulary::units::{bytes_iec, duration_ns, percent, rate_si};
 
+use rubus_draw::csv::quoted;
 use rubus_draw::layout::{board, heading, joined, paragraph};
+use rubus_draw::markdown::{escape, fenced};
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::table::{Align, Cell, Table};
 use rubus_draw::text::clean;
@@ -388,9 +390,9 @@ pub fn csv(runs: &[&Run]) -> String {
                 figure.map_or(String::new(), |figure| figure.value.to_string())
             };
             text.push_str(&format!(
-                "{},\"{}\",{},{},{},{}\n",
+                "{},{},{},{},{},{}\n",
                 number + 1,
-                job.title,
+                quoted(&job.title),
                 job.throughput.value,
                 unit.as_str().unwrap_or_default(),
                 ns(job.p50_ns),
@@ -403,7 +405,8 @@ pub fn csv(runs: &[&Run]) -> String {
 
 /// The text as markdown, for a forum.
 pub fn markdown(run: &Run, memory: &Memory) -> String {
-    format!("### {}\n\n```\n{}```\n", headline(memory), render(run, memory, Style::PLAIN))
+    let lines = render(run, memory, Style::PLAIN);
+    format!("### {}\n\n{}", escape(&headline(memory)), fenced(&lines))
 }
 
 #[cfg(test)]

@@ -16,7 +16,9 @@ use rubus_vocabulary::processor::{ProcessorRun, Rate};
 use rubus_vocabulary::result::Run;
 use rubus_vocabulary::units::rate_si;
 
+use rubus_draw::csv::quoted;
 use rubus_draw::layout::{board, heading, joined, paragraph};
+use rubus_draw::markdown::{escape, fenced};
 use rubus_draw::style::{Style, Tone};
 use rubus_draw::table::Cell;
 use rubus_draw::text::{capitalized, clean};
@@ -175,9 +177,9 @@ pub fn csv(runs: &[&Run]) -> String {
             let bound = |bound: Option<f64>| bound.map_or(String::new(), |bound| bound.to_string());
             let interval = job.throughput.interval;
             text.push_str(&format!(
-                "{},\"{}\",{},{},{},{}\n",
+                "{},{},{},{},{},{}\n",
                 number + 1,
-                job.title,
+                quoted(&job.title),
                 job.throughput.value,
                 bound(interval.map(|interval| interval.low)),
                 bound(interval.map(|interval| interval.high).filter(|high| high.is_finite())),
@@ -190,7 +192,8 @@ pub fn csv(runs: &[&Run]) -> String {
 
 /// The text as markdown, for a forum.
 pub fn markdown(run: &Run, processor: &ProcessorRun) -> String {
-    format!("### {}\n\n```\n{}```\n", headline(processor), render(run, processor, Style::PLAIN))
+    let lines = render(run, processor, Style::PLAIN);
+    format!("### {}\n\n{}", escape(&headline(processor)), fenced(&lines))
 }
 
 #[cfg(test)]

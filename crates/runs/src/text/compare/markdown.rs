@@ -2,10 +2,11 @@
 
 use crate::compare::Comparison;
 
+use rubus_draw::markdown::escape;
 use rubus_draw::next_step;
 
 use super::{QUANTITIES, headline, interval, legend, ratio, subject_line, word};
-use crate::text::run::markdown::{escape, row};
+use crate::text::run::markdown::row;
 
 /// The comparison, ending in a line feed.
 pub fn markdown(comparison: &Comparison) -> String {

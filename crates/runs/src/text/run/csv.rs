@@ -5,6 +5,7 @@ use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::result::{Access, JobResult, Outcome, Run};
 use rubus_vocabulary::spec::{Direction, Pattern};
 
+use rubus_draw::csv::cell;
 use rubus_draw::words;
 
 /// The columns, in order.
@@ -158,17 +159,8 @@ pub(crate) fn number(value: f64) -> String {
 
 /// A line with its end. Quoted is what holds a separator, a quote or a line end.
 pub(crate) fn line(cells: &[String]) -> String {
-    let quoted: Vec<String> = cells
-        .iter()
-        .map(|cell| {
-            if cell.contains(['"', ',', '\r', '\n']) {
-                format!("\"{}\"", cell.replace('"', "\"\""))
-            } else {
-                cell.clone()
-            }
-        })
-        .collect();
-    quoted.join(",") + "\r\n"
+    let cells: Vec<String> = cells.iter().map(|text| cell(text)).collect();
+    cells.join(",") + "\r\n"
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use rubus_verdict::verdict::Verdict;
 use rubus_vocabulary::result::{JobResult, Outcome, Run};
 use rubus_vocabulary::units::{bytes_iec, duration_ns, iops, rate_si};
 
+use rubus_draw::markdown::escape;
 use rubus_draw::words;
 use rubus_verdict::text::disturbances;
 
@@ -120,24 +121,6 @@ fn remarks(result: &JobResult) -> String {
 pub(crate) fn row(cells: &[String]) -> String {
     let escaped: Vec<String> = cells.iter().map(|cell| escape(cell)).collect();
     format!("| {} |\n", escaped.join(" | "))
-}
-
-/// Text without anything that markdown, or HTML within it, would obey.
-pub(crate) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in rubus_draw::text::clean(text).chars() {
-        match c {
-            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' => {
-                escaped.push('\\');
-                escaped.push(c);
-            }
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '&' => escaped.push_str("&amp;"),
-            c => escaped.push(c),
-        }
-    }
-    escaped
 }
 
 #[cfg(test)]
