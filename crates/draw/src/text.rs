@@ -6,9 +6,9 @@ use unicode_width::UnicodeWidthChar;
 /// What a line begins with that says what to do next.
 pub const TO_DO: &str = "To do: ";
 
-/// A text from the machine or the user without anything that a terminal would obey or not show: control
+/// A text from the machine or the user without anything that a terminal would obey or not show. Control
 /// characters, marks that turn the writing direction and marks without width become a replacement
-/// character, so that a disk's model name cannot move the cursor or hide words.
+/// character: a disk's model name cannot move the cursor or hide words.
 pub fn clean(text: &str) -> String {
     text.chars().map(|c| if is_hidden(c) { '\u{fffd}' } else { c }).collect()
 }

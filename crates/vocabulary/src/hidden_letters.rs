@@ -6,7 +6,7 @@ pub fn turns_direction(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Marks that take no room and belong to no letter beside them (general categories Cf, Zl and Zp): two names that differ in one
+/// Marks that take no room and belong to no letter beside them (general categories Cf, Zl and Zp). Two names that differ in one
 /// look the same, and tags can hold a whole text. Joiners of letters (U+200C, U+200D) are part of scripts and pictures.
 pub fn is_unseen(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{180e}' | '\u{200b}' | '\u{2028}'..='\u{2029}' | '\u{2060}'..='\u{2064}'
