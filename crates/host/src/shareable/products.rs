@@ -17,8 +17,7 @@ pub fn is_product(text: &str) -> bool {
         let word = word.to_lowercase();
         ["eui.", "naa.", "wwn-", "iqn.", "nqn."].iter().any(|kind| word.starts_with(kind))
             || word.strip_prefix("0x").is_some_and(|digits| digits.len() >= 8)
-            // Serial numbers of Western Digital, as the disks themselves give them.
-            || word.strip_prefix("wd-w").is_some_and(|rest| rest.len() >= 8)
+            || has_western_digital_serial(&word)
     };
     text.len() <= 80
         && !text.starts_with('/')
@@ -27,6 +26,16 @@ pub fn is_product(text: &str) -> bool {
         && spelt_words(text).is_empty()
         && !has_domain(text)
         && has_public_pieces(text)
+}
+
+/// "usb-WD-WX41A1234567", in small letters: serial numbers as the disks of Western Digital give them. None of its models has a
+/// hyphen there.
+fn has_western_digital_serial(word: &str) -> bool {
+    word.match_indices("wd-w").any(|(at, start)| {
+        let rest = &word[at + start.len()..];
+        let serial = rest.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+        !word[..at].ends_with(char::is_alphanumeric) && serial.len() >= 8
+    })
 }
 
 /// "nas.local": a word behind a point.
@@ -204,6 +213,7 @@ mod tests {
             "717A616C",
             "S4EVNX0R123456",
             "WD My Passport WD-WX4B347F306",
+            "usb-WD-WXB174BA947",
             "Raspberry Pi B8-27-EB-44-B7-67x",
             "1 9 2 . 1 6 8",
             "HUNTER2HUNTER",
