@@ -28,8 +28,7 @@ pub fn is_product(text: &str) -> bool {
         && has_public_pieces(text)
 }
 
-/// "usb-WD-WX41A1234567", in small letters: serial numbers as the disks of Western Digital give them. None of its models has a
-/// hyphen there.
+/// "usb-WD-WX41A1234567", in small letters: serial numbers as disks of Western Digital give them (`smartctl -i`).
 fn has_western_digital_serial(word: &str) -> bool {
     word.match_indices("wd-w").any(|(at, start)| {
         let rest = &word[at + start.len()..];
