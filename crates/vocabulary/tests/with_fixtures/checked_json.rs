@@ -28,7 +28,10 @@ fn what_a_terminal_would_obey_is_escaped_and_means_the_same() {
     for text in [value.to_string(), serde_json::to_string_pretty(&value).expect("JSON")] {
         let said = escaped(&text);
         assert!(said.chars().all(|letter| letter == '\n' || !letter.is_control()), "{said:?}");
-        assert!(!said.contains(['\u{61c}', '\u{202e}', '\u{feff}', '\u{e0041}']) && said.contains("µ"), "{said:?}");
+        assert!(
+            !said.contains(['\u{61c}', '\u{202e}', '\u{feff}', '\u{e0041}']) && said.contains("µ"),
+            "{said:?}"
+        );
         assert_eq!(serde_json::from_str::<serde_json::Value>(&said).expect("JSON"), value);
     }
 }
