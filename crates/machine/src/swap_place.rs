@@ -57,6 +57,17 @@ pub fn takes_swap(disk: &BlockDevice) -> bool {
     is_disk && !is_card && !is_stick && has_platters(disk) != Some(true)
 }
 
+/// The value of `vm.swappiness` (0 to 200) where it is meant for disks although all swap is compressed memory: below 100.
+/// Advice names another value exactly where this is one.
+pub fn swappiness_for_disks(machine: &Machine) -> Option<u32> {
+    let index = DeviceIndex::of(machine);
+    let areas = &machine.swap.areas;
+    let is_in_memory = !areas.is_empty() && areas.iter().all(|area| is_memory(&index, area));
+    let setting = machine.vm.iter().find(|setting| setting.name == "swappiness")?;
+    let value = setting.value.text()?.parse::<u32>().ok()?;
+    (is_in_memory && value < 100).then_some(value)
+}
+
 /// Whether an area is in the memory.
 pub(crate) fn is_memory(index: &DeviceIndex<'_>, area: &SwapArea) -> bool {
     let device = area.device.text().and_then(|name| index.device(name));

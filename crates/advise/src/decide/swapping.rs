@@ -5,6 +5,7 @@
 
 use crate::advice::{Bases, Basis, Candidate, Demand, Figures, Swapping};
 use rubus_machine::purpose::What;
+use rubus_machine::swap_place::swappiness_for_disks;
 use rubus_stats::estimate::Estimate;
 use rubus_vocabulary::machine::Machine;
 use rubus_vocabulary::memory::SetUpKind;
@@ -305,7 +306,10 @@ fn bases(question: &Question<'_>, option: &SwapPlace) -> Bases {
 pub(super) fn to_do(question: &Question<'_>, places: &[Place], best: &Candidate) -> ToDo {
     let words = |words: &[&str]| Some(words.iter().map(|word| word.to_string()).collect());
     if best.is_now {
-        return ToDo::nothing("Nothing: it is set up like that.");
+        return match eager(question, places, best) {
+            Some(command) => ToDo { command: Some(command), sentence: None },
+            None => ToDo::nothing("Nothing: it is set up like that."),
+        };
     }
     if best.name == "zram" {
         let memory = question.machine.memory.total_bytes.get().unwrap_or_default();
@@ -342,6 +346,18 @@ pub(super) fn to_do(question: &Question<'_>, places: &[Place], best: &Candidate)
     let mut command = vec!["rubus", "plan", "swap", &to];
     command.extend(swappiness.as_deref());
     ToDo { command: words(&command), sentence: Some(format!("After it: {zswap}")) }
+}
+
+/// The plan that leaves swap where it is, in compressed memory, and lets the kernel use it sooner: where the finding
+/// `swappiness-for-disks` sends here.
+fn eager(question: &Question<'_>, places: &[Place], best: &Candidate) -> Option<Vec<String>> {
+    swappiness_for_disks(question.machine)?;
+    let area = question.machine.swap.areas.iter().max_by_key(|area| area.priority)?;
+    let found = swappiness(question, places, best).filter(|found| found.value > 100)?;
+    let size = format!("size={}M", area.size_bytes.div_ceil(1 << 20));
+    let swappiness = format!("swappiness={}", found.value);
+    let command = ["rubus", "plan", "swap", "to=zram", &size, &swappiness];
+    Some(command.map(String::from).to_vec())
 }
 
 /// How readily programs' pages should go to swap rather than files out of the cache.

@@ -410,6 +410,23 @@ fn zswap_comes_first_where_a_disk_takes_it_and_zram_where_none_does() {
     assert!(swap.starts_with("zram"), "{swap}");
 }
 
+/// Swap that stays in memory keeps its place and size; a finding that speaks of swappiness leads to a value.
+#[test]
+fn swappiness_that_a_finding_speaks_of_is_named() {
+    let mut machine = with_spare_disks(&[]);
+    for (now, is_named) in [("60", true), ("100", false)] {
+        let setting = machine.vm.iter_mut().find(|setting| setting.name == "swappiness");
+        setting.expect("it is set").value = Fact::known(now.into(), "a test");
+        let found = !rules::of_rule("swappiness-for-disks", &machine).is_empty();
+        assert_eq!(found, is_named, "{now}");
+        let advice = ask(&machine, &Known::default(), Purpose::Swap, &[]);
+        assert!(advice.candidates[0].is_now, "{:?}", advice.candidates[0]);
+        let command = advice.command.unwrap_or_default().join(" ");
+        let plan = "rubus plan swap to=zram size=906M swappiness=";
+        assert_eq!(command.starts_with(plan), is_named, "{now}: {command}");
+    }
+}
+
 /// Pages that shrink more need a smaller pool, and what pressure was seen to cost is what is counted.
 #[test]
 fn the_measured_ratio_and_the_measured_page_set_the_pool_and_the_time() {

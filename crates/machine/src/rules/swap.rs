@@ -2,7 +2,7 @@
 
 use super::Look::Facts;
 use super::{Rule, Seen, Weight, is_card, setting};
-use crate::swap_place::{SwapPlace, WEIGH, is_memory};
+use crate::swap_place::{SwapPlace, WEIGH, is_memory, swappiness_for_disks};
 use rubus_vocabulary::machine::device_index::DeviceIndex;
 use rubus_vocabulary::machine::{BlockKind, HopKind, Machine, SwapArea};
 use rubus_vocabulary::units::bytes_iec;
@@ -301,15 +301,9 @@ fn read_ahead(machine: &Machine) -> Vec<Seen> {
     }]
 }
 
-/// Sets it where swap stays in memory.
-const SWAPPINESS: &str = "rubus plan swap to=zram swappiness=150";
-
 fn swappiness(machine: &Machine) -> Vec<Seen> {
-    let Some((value, source)) = setting(&machine.vm, "swappiness") else {
-        return Vec::new();
-    };
-    let only_memory = !machine.swap.areas.is_empty() && on_disks(machine).next().is_none();
-    let Some(swappiness) = value.parse::<u32>().ok().filter(|value| *value < 100 && only_memory)
+    let (Some(swappiness), Some((_, source))) =
+        (swappiness_for_disks(machine), setting(&machine.vm, "swappiness"))
     else {
         return Vec::new();
     };
@@ -318,13 +312,8 @@ fn swappiness(machine: &Machine) -> Vec<Seen> {
         evidence: format!("it is {swappiness}, and all swap is compressed memory"),
         read_from: source.into(),
         consequence: "The kernel assumes that swap is slower than files. It drops cached pages of files first and reads them back from the disk: milliseconds instead of tens of microseconds.".into(),
-        fix: match SwapPlace::of(machine) {
-            SwapPlace::OnDisks | SwapPlace::InMemory => "vm.swappiness = 100 to 180.".into(),
-            SwapPlace::Open => format!(
-                "vm.swappiness = 100 to 180: `{SWAPPINESS}`. Ask first whether a disk should take swap, too; that plan then sets it."
-            ),
-        },
-        command: Some(SwapPlace::command(machine, SWAPPINESS)),
+        fix: "Set vm.swappiness above 100. The value depends on where swap belongs; advice names both.".into(),
+        command: Some(WEIGH.into()),
     }]
 }
 
