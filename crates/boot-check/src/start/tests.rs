@@ -154,7 +154,7 @@ fn the_first_line_says_probably_and_what_to_do_no_more_than_it() {
     assert!(to_do(&case).contains("nothing: this firmware does not say"), "{}", to_do(&case));
     assert_eq!(
         text::first_line(&case.start()),
-        "It probably starts. Not certain: the medium (mmcblk0: /boot/firmware is on it)"
+        "It probably starts; check the medium (mmcblk0: /boot/firmware is on it)"
     );
     let told = Bootloader { boot_mode: Some(1), partition: Some(1), ..Bootloader::default() };
     case.machine.board.bootloader = Fact::known(told, "a test");

@@ -14,6 +14,8 @@ const LABEL_COLUMNS: usize = 15;
 /// Lines of the whole, where not all is asked for.
 const MAX_LINES: usize = 24;
 const MAX_NOTES: usize = 3;
+/// Words of a first sentence.
+const MAX_WORDS: usize = 25;
 /// How an outcome begins that does not follow from what was read.
 const UNCERTAIN: &str = "It is not certain whether it starts. The trace ends";
 
@@ -53,7 +55,7 @@ pub fn first_line(start: &Start) -> String {
         (Outcome::Starts, _) => match (chain.condition(), chain.likely().filter(|_| is_likely)) {
             (Some(condition), _) => format!("{it} starts if {condition}"),
             (None, Some(link)) => {
-                format!("{it} starts. Not certain: {} ({})", link.stage, link.found)
+                to_check(&format!("{it} starts; check {}", link.stage), &link.found)
             }
             (None, None) => format!("{it} starts"),
         },
@@ -67,6 +69,13 @@ pub fn first_line(start: &Start) -> String {
         (Outcome::StopsAt(stage), None) => format!("{it} stops at {stage}"),
         (Outcome::NotCertainAfter(stage), None) => format!("{UNCERTAIN} after {stage}"),
     }
+}
+
+/// The answer and the one thing to check. What was found there stands in its link below, so it is left out where the sentence
+/// would be long.
+fn to_check(answer: &str, found: &str) -> String {
+    let sentence = format!("{answer} ({found})");
+    if sentence.split_whitespace().count() <= MAX_WORDS { sentence } else { answer.into() }
 }
 
 fn head(start: &Start, style: Style) -> Vec<String> {
@@ -175,4 +184,19 @@ fn note_lines(start: &Start, all: bool, room: usize, columns: usize) -> Vec<Stri
         lines.extend(more);
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_to_be_checked_stays_within_the_words_of_a_sentence() {
+        let answer = "It probably starts; check the initramfs";
+        assert_eq!(to_check(answer, "initramfs8"), format!("{answer} (initramfs8)"));
+        let words_left = MAX_WORDS - answer.split(' ').count();
+        let longest = vec!["word"; words_left].join(" ");
+        assert_eq!(to_check(answer, &longest), format!("{answer} ({longest})"));
+        assert_eq!(to_check(answer, &format!("{longest} more")), answer);
+    }
 }

@@ -634,7 +634,7 @@ fn a_root_named_as_a_usb_disk_starts_only_as_that_disk() {
             "/dev/sda2",
             "It probably starts if the board has this disk as that of /dev/sda2; else its root is not there",
         ),
-        ("/dev/mmcblk0p2", "It probably starts. Not certain: the boot partition (partition 1)"),
+        ("/dev/mmcblk0p2", "It probably starts; check the boot partition (partition 1)"),
     ] {
         let card = Card::new("pi4", true, true, root);
         assert_eq!(first_line(&of_card(&card.parts(), Some("pi4"))), said, "{root}");
