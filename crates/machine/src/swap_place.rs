@@ -58,7 +58,7 @@ pub fn takes_swap(disk: &BlockDevice) -> bool {
 }
 
 /// The value of `vm.swappiness` (0 to 200) where it is meant for disks although all swap is compressed memory: below 100.
-/// Advice names another value exactly where this is one.
+/// Advice names a value where this is one and its own is above 100.
 pub fn swappiness_for_disks(machine: &Machine) -> Option<u32> {
     let index = DeviceIndex::of(machine);
     let areas = &machine.swap.areas;
