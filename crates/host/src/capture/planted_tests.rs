@@ -162,6 +162,7 @@ fn names_without_a_form_are_left_out_by_their_place() {
             "/run/udev/data/b8:0",
             "E:ID_SERIAL=SanDisk_Stick_daddy\nE:ID_MODEL=Stick\nS:disk/by-id/usb-SanDisk_Stick_daddy-0:0\n",
         )
+        .file("/sys/block/sda/device/vpd_pg80", b"\0\x80\0\x09qzschmidt")
         .failing("/mnt/x", ReadError::Other("/home/max/x: permission denied".into()))
         .program(&["journalctl", "--dmesg"], &format!("key {} is used", "0a1b2c3d4e".repeat(4)));
     let recorder = Recorder::new(&machine);
@@ -169,7 +170,7 @@ fn names_without_a_form_are_left_out_by_their_place() {
     let _ = recorder.text(Path::new("/mnt/x"));
     recorder.ask("journalctl", &["--dmesg"]).unwrap();
     let (text, _) = saved(&recorder);
-    let words = ["qzplain", "qzother", "qzlink", "daddy", "0a1b2c3d4e0a"];
+    let words = ["qzplain", "qzother", "qzlink", "daddy", "qzschmidt", "0a1b2c3d4e0a"];
     let left: Vec<&str> =
         user.split(' ').chain(words).filter(|secret| text.contains(secret)).collect();
     assert!(left.is_empty(), "{left:?} are left in {text}");

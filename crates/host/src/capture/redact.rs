@@ -184,13 +184,43 @@ impl Redactor {
                         Some(raw) => out.extend_from_slice(raw),
                         None => out.extend(self.pseudonym(found, pattern.shape)),
                     }
-                    at += pattern.bytes.len();
+                    let end = at + pattern.bytes.len();
+                    let rest = self.overhang(bytes, at..end, place);
+                    at = end + rest.len();
+                    out.extend(rest);
                 }
                 None => {
                     out.push(bytes[at]);
                     at += 1;
                 }
             }
+        }
+        out
+    }
+
+    /// What stands behind a secret for the rest of others that begin inside it and end after it: "b-c" in "a-b-c" where "a-b"
+    /// was replaced. It is as long as that rest.
+    fn overhang(&self, bytes: &[u8], replaced: Range<usize>, place: Place) -> Vec<u8> {
+        let (mut out, mut at, mut end) = (Vec::new(), replaced.start + 1, replaced.end);
+        while at < end {
+            if let Some(pattern) = self.match_at(bytes, at, place)
+                && at + pattern.bytes.len() > end
+            {
+                let length = at + pattern.bytes.len() - end;
+                let rest = &bytes[end..end + length];
+                match (&pattern.raw, pattern.shape) {
+                    (Some(raw), _) => out.extend_from_slice(&raw[raw.len() - length..]),
+                    // What names the maker is not in the rest, or not whole.
+                    (None, Shape::Address | Shape::Board) => {
+                        out.extend(self.pseudonym(rest, Shape::Hex));
+                    }
+                    (None, shape @ (Shape::Hex | Shape::Serial | Shape::Name)) => {
+                        out.extend(self.pseudonym(rest, shape));
+                    }
+                }
+                end += length;
+            }
+            at += 1;
         }
         out
     }
@@ -534,6 +564,20 @@ mod tests {
         Redactor::new(secrets::find(&files, &record, &names)).redact(&mut record);
         let said = String::from_utf8_lossy(&record.files["/etc/x"].bytes).into_owned();
         assert!(!said.contains("qzname") && said.len() == text.len());
+    }
+
+    #[test]
+    fn nothing_is_left_of_secrets_that_overlap() {
+        let text = "nas-qzalice-qzfotos b8-27-eb-3a-2b-1c-9d-8e\n";
+        let files = FakeFiles::new().file("/etc/x", text);
+        let recorder = Recorder::new(&files);
+        read_everything_there(&recorder);
+        let mut record = recorder.record();
+        let names = ["nas-qzalice", "qzalice-qzfotos"].map(str::to_string);
+        Redactor::new(secrets::find(&files, &record, &names)).redact(&mut record);
+        let said = String::from_utf8_lossy(&record.files["/etc/x"].bytes).into_owned();
+        let left = ["qz", "fotos", "3a-2b", "9d", "8e"].map(|secret| said.contains(secret));
+        assert_eq!((left, said.len()), ([false; 5], text.len()), "{said}");
     }
 
     #[test]

@@ -351,8 +351,9 @@ impl Secrets {
         match name {
             "vpd_pg80" => {
                 // Four bytes of head before the number.
-                let serial = bytes.get(4..).unwrap_or_default();
-                self.add_serial(&String::from_utf8_lossy(serial));
+                let serial = String::from_utf8_lossy(bytes.get(4..).unwrap_or_default());
+                self.add_serial(&serial);
+                self.add_word(&serial);
             }
             _ if SERIAL_FILES.contains(&name) => {
                 self.add_board_serial(&text);
