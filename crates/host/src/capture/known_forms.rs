@@ -240,12 +240,15 @@ fn firmware_line(line: &str, names: &mut Pseudonyms) -> Option<String> {
         let files = files_to_load(value, names);
         return Some(format!("{indent}{key}={files}"));
     }
-    let is_key = key.len() <= 40 && key.split([':', '_', '.']).all(is_setting_name);
+    let is_named = key.starts_with(|first: char| first.is_ascii_alphabetic());
+    let is_key = is_named && key.len() <= 40 && key.split([':', '_', '.']).all(is_setting_name);
     (is_key && is_firmware_value(value)).then(|| line.trim_end().to_string())
 }
 
 fn is_setting_name(part: &str) -> bool {
-    part.is_empty() || is_overlay(part) || part.bytes().all(|b| b.is_ascii_digit())
+    // The number of a port or a mode; a longer one may be a telephone's.
+    let is_number = part.len() <= 2 && part.bytes().all(|b| b.is_ascii_digit());
+    part.is_empty() || is_overlay(part) || is_number
 }
 
 /// Settings whose values are files of the boot partition (Raspberry Pi documentation, "config.txt").
@@ -485,6 +488,8 @@ mod tests {
         assert_eq!(of(Form::FirmwareConfig, "[EDID=ALI-TV1]"), "[EDID=left-out]");
         assert_eq!(of(Form::FirmwareConfig, "[alice]"), "[left-out]");
         assert_eq!(of(Form::FirmwareConfig, "alice=1"), "#");
+        assert_eq!(of(Form::FirmwareConfig, "5551234=1"), "#");
+        assert_eq!(of(Form::FirmwareConfig, "hdmi_group:5551234=1"), "#");
         assert_eq!(of(Form::FirmwareConfig, "# owner alice@example.org"), "#");
         assert_eq!(of(Form::Settings, "SECRET=hunter2"), "#");
         assert_eq!(of(Form::Settings, "8 1 . 1 3 5 . 2 4"), "#");

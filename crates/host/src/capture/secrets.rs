@@ -210,6 +210,9 @@ impl Secrets {
         self.add(text, Shape::Serial, reach_of(text));
         if text.contains(' ') {
             self.add(&text.replace(' ', "_"), Shape::Serial, reach_of(text));
+            for form in escapes::forms(text) {
+                self.add(&form, Shape::Serial, Reach::Words);
+            }
         }
     }
 
@@ -280,6 +283,12 @@ impl Secrets {
     fn add_name(&mut self, text: &str) {
         let plain = escapes::decoded(text);
         self.add_plain_name(&plain);
+        if let Some(link) = text.strip_prefix("by-id/").or(text.strip_prefix("/dev/disk/by-id/"))
+            && plain != text
+        {
+            // The parts of one with escapes are not found in its writing.
+            self.add(link, Shape::Name, Reach::Words);
+        }
         let plain = plain.trim_matches(['/', '[', ']']);
         let Some((shape, _)) = self.found.get(&plain.to_ascii_lowercase()).copied() else {
             return;
@@ -506,15 +515,19 @@ impl Secrets {
         for word in text.split(|c: char| !(c.is_ascii_alphanumeric() || "-:".contains(c))) {
             // Names put words in front and numbers behind: "md-uuid-…", "…-part1".
             let parts: Vec<&str> = word.trim_matches(['-', ':']).split('-').collect();
-            for window in parts.windows(7).map(|window| window.join("-")) {
-                self.add_volume(&window);
-            }
             for window in parts.windows(6).map(|window| window.join("-")) {
                 self.add_address(&window);
             }
-            for window in parts.windows(5).map(|window| window.join("-")) {
-                if shapes::is_uuid(&window) && !partition_types::is_known(&window) {
-                    self.add_id(&window);
+            // A mark may stand right before one: "nqn.2014-08.org.nvmexpress:uuid:…".
+            for run in word.split(':') {
+                let parts: Vec<&str> = run.split('-').collect();
+                for window in parts.windows(7).map(|window| window.join("-")) {
+                    self.add_volume(&window);
+                }
+                for window in parts.windows(5).map(|window| window.join("-")) {
+                    if shapes::is_uuid(&window) && !partition_types::is_known(&window) {
+                        self.add_id(&window);
+                    }
                 }
             }
             for part in parts.iter().map(|part| part.trim_matches(':')) {
@@ -617,6 +630,21 @@ mod tests {
         secrets.add_serial("QZ123456");
         secrets.add_name("by-id/usb-QZ123456");
         assert!(!secrets.found.contains_key("usb-qz123456"), "{secrets:?}");
+    }
+
+    #[test]
+    fn a_uuid_behind_a_mark_and_a_serial_number_with_escapes_are_found() {
+        let mut secrets = Secrets::default();
+        let uuid = "8ae58858-51d9-4d40-b1de-045395e1034b";
+        secrets.add_shapes(&format!("nvme-nqn.2014-08.org.nvmexpress:uuid:{uuid}-part1"));
+        assert!(secrets.found.contains_key(uuid), "{secrets:?}");
+        secrets.add_name("by-id/usb-Disk_qz\\040ann-0:0");
+        assert!(secrets.found.contains_key("usb-disk_qz\\040ann-0:0"), "{secrets:?}");
+        secrets.add_serial("QZ Disk 42X7");
+        for form in ["qz disk 42x7", "qz_disk_42x7", "qz\\040disk\\04042x7", "qz\\x20disk\\x2042x7"]
+        {
+            assert!(secrets.found.contains_key(form), "{form} in {secrets:?}");
+        }
     }
 
     #[test]
