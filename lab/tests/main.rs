@@ -76,6 +76,7 @@ mod vm_pc_raid;
 mod vm_pc_raspi_firmware;
 mod vm_pc_start_predicted;
 mod vm_pc_trial;
+mod vm_pc_tune;
 mod vm_pc_usb_quirk;
 mod vm_pc_writers_unit;
 mod vm_pi3_checkup;
