@@ -193,6 +193,10 @@ pub struct System {
     pub command_line: Fact<String>,
     /// "kvm", "qemu", "none", … from the processor flags, DMI or the device tree.
     pub virtualization: Fact<String>,
+    /// What made the container that this is seen from, in the words of systemd-detect-virt(1): "docker", "lxc". None outside
+    /// of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub container: Option<String>,
 }
 
 /// The processor.

@@ -21,6 +21,7 @@ mod weigh;
 mod words;
 
 use crate::advice::{Advice, FORMAT, Known, Wish};
+use rubus_draw::quote::typed;
 use rubus_machine::purpose::Purpose;
 use rubus_vocabulary::machine::{Machine, Origin};
 use rubus_vocabulary::next_step::NextStep;
@@ -71,9 +72,26 @@ pub fn advise(question: &Question<'_>) -> Result<Advice, String> {
         unknown: questions::unknown(question, &places, &candidates),
         candidates,
     };
+    if let Some(manager) = &question.machine.system.container {
+        leave_to_the_host(&mut advice, manager);
+    }
     let step = advice.next_step();
     advice.next = if advice.from.is_some() { step.on_that_machine() } else { step };
     Ok(advice)
+}
+
+/// In a container the kernel and the disks are the host's: no command that plans a change can be accepted here.
+fn leave_to_the_host(advice: &mut Advice, manager: &str) {
+    let plans = |sentence: &String| sentence.contains("`rubus ");
+    let there = match (advice.command.take(), &advice.to_do) {
+        (Some(command), Some(besides)) => Some(format!("`{}`. {besides}", typed(&command))),
+        (Some(command), None) => Some(format!("`{}`", typed(&command))),
+        (None, sentence) => sentence.clone().filter(plans),
+    };
+    if let Some(there) = there {
+        advice.to_do = Some(format!("This is a container ({manager}). On its host: {there}"));
+    }
+    advice.subjects.iter_mut().for_each(|subject| subject.command = None);
 }
 
 fn board(machine: &Machine) -> String {

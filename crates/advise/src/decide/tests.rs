@@ -601,3 +601,23 @@ fn more_link_never_wants_more_compression() {
         assert_eq!(plain.bytes_per_second.value, point.link_bytes_per_second);
     }
 }
+
+#[test]
+fn a_container_is_sent_to_its_host() {
+    let mut machine = fixture::pi3_with_usb_ssd();
+    for purpose in [Purpose::Desktop, Purpose::Swap] {
+        machine.system.container = None;
+        let outside = ask(&machine, &Known::default(), purpose, &[]);
+        let plans = |advice: &Advice| {
+            let typed = advice.command.as_ref().map(|command| command.join(" "));
+            format!("{typed:?} {:?}", advice.to_do).contains("rubus plan")
+        };
+        assert!(plans(&outside), "{outside:?}");
+        machine.system.container = Some("docker".into());
+        let inside = ask(&machine, &Known::default(), purpose, &[]);
+        assert_eq!(inside.command, None);
+        assert!(inside.subjects.iter().all(|subject| subject.command.is_none()));
+        let to_do = inside.to_do.expect("what is done on the host");
+        assert!(to_do.starts_with("This is a container (docker). On its host: "), "{to_do}");
+    }
+}

@@ -78,6 +78,7 @@ const PATHS: &[(&str, Rule)] = &[
     ("/lib/modules/*/modules.dep", Rule::Kernel(Words::Modules)),
     ("/lib/modules/**", Rule::Presence),
     ("/run/udev/data/*", Rule::Kernel(Words::Udev)),
+    ("/run/systemd/container", Rule::Kernel(Words::Value)),
     ("/sys/kernel/debug/*/ios", Rule::AsItIs),
     ("/sys/kernel/debug/zswap/*", Rule::Kernel(Words::Number)),
     ("/sys/class/net/*/address", Rule::Identity),

@@ -7,6 +7,7 @@ pub mod blocks;
 mod board;
 pub mod buses;
 pub mod compression;
+mod container;
 pub mod core_kinds;
 mod cpu;
 mod cpuinfo;

@@ -6,6 +6,7 @@ use rubus_host::{Files, ReadError};
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::machine::System;
 
+use crate::probe::container;
 use crate::probe::cpuinfo::{self, CpuInfo};
 use crate::probe::device_tree;
 use crate::probe::read::{self, filled_text, first_known};
@@ -27,6 +28,7 @@ pub(crate) fn system(files: &dyn Files, cpuinfo: &CpuInfo) -> System {
         page_bytes: page_bytes(files),
         command_line: read::text(files, "/proc/cmdline"),
         virtualization: virtualization(files, cpuinfo),
+        container: container::container(files),
     }
 }
 

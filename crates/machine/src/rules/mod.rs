@@ -55,10 +55,14 @@ impl Rule {
     }
 
     fn of_machine(&self, machine: &Machine) -> Vec<RuleFinding> {
-        match self.look {
+        let mut found = match self.look {
             Look::Facts(look) => each(self, look(machine)),
             Look::Figures(_) => Vec::new(),
+        };
+        if machine.system.container.is_some() {
+            found.iter_mut().for_each(leave_to_the_host);
         }
+        found
     }
 
     fn found(&self, seen: Seen) -> RuleFinding {
@@ -74,6 +78,15 @@ impl Rule {
             source: self.source.into(),
         }
     }
+}
+
+/// In a container the kernel, the disks and the start are the host's: what is to be done there is not planned here.
+fn leave_to_the_host(finding: &mut RuleFinding) {
+    finding.fix = format!("{} This is a container: do it on its host.", finding.fix);
+    let measures = |command: &String| {
+        ["rubus checkup", "rubus advise"].iter().any(|start| command.starts_with(start))
+    };
+    finding.command = finding.command.take().filter(measures);
 }
 
 /// What a rule's function gives.

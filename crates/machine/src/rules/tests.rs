@@ -609,3 +609,19 @@ fn dangers_come_first() {
     assert!(weights.is_sorted(), "{weights:?}");
     assert_eq!(weights.first(), Some(&Weight::Danger));
 }
+
+#[test]
+fn in_a_container_the_host_is_told_what_to_do() {
+    let mut machine = pi3_with_usb_ssd();
+    swap_on(&mut machine, "/var/swap", "mmcblk0p2", -2);
+    let is_planned = |found: &RuleFinding| {
+        found.command.as_ref().is_some_and(|command| !command.starts_with("rubus checkup"))
+    };
+    assert!(of_machine(&machine).iter().any(is_planned));
+    machine.system.container = Some("lxc".into());
+    for finding in of_machine(&machine) {
+        assert!(finding.fix.ends_with("This is a container: do it on its host."), "{finding:?}");
+        let command = finding.command.unwrap_or_default();
+        assert!(!command.contains("plan") && !command.contains("sudo"), "{command}");
+    }
+}

@@ -221,6 +221,7 @@ fn system(machine: &Machine) -> Section {
             kind => kind.to_string(),
         });
     s.row_if("virtual", virtualization);
+    s.row_if("container", system.container.clone());
     let command_line = s.gaps.take(&system.command_line, "kernel command line", String::clone);
     s.row_if("command line", command_line);
     s

@@ -27,7 +27,7 @@ pub(super) fn render(machine: &Machine, shows_serials: bool, style: Style) -> St
     let mut lines = vec![String::new(), style.paint(Tone::Strong, "Machine")];
     let parts: [(Section, &str, &[&str]); 7] = [
         (board(machine, shows_serials), "board", &["serial"]),
-        (system(machine), "system", &["distribution", "kernel"]),
+        (system(machine), "system", &["distribution", "kernel", "container"]),
         (processor(machine), "processor", &["cores", "clock"]),
         (power(machine), "power", &["temperature", "since boot"]),
         (memory(machine), "memory", &["memory"]),
