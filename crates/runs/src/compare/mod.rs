@@ -170,9 +170,9 @@ pub fn compare(subjects: &[Subject]) -> Comparison {
         Some((baseline, others)) => rows(baseline, others, between),
         None => (Vec::new(), Vec::new()),
     };
-    let judged = judge::judge_all(&mut rows);
     let interleaved =
         subjects.iter().skip(1).any(|subject| !subject.rounds_against(&subjects[0]).is_empty());
+    let judged = judge::judge_all(&mut rows);
     let mut comparison = Comparison {
         next: NextStep::default(),
         subjects: subjects.iter().map(SubjectLine::of).collect(),
@@ -334,6 +334,8 @@ fn measure(
         if place == 0 {
             return None;
         }
+        // What is no figure to compare, such as a median between two modes, is none in rounds either.
+        let (figure, baseline) = ((*figure)?, baseline?);
         if let Some(paired) = paired.get(place - 1).copied().flatten() {
             return Some(Ratio {
                 figure: Figure::of(paired.ratio),
@@ -341,7 +343,6 @@ fn measure(
                 chance: Some(paired.chance),
             });
         }
-        let (figure, baseline) = ((*figure)?, baseline?);
         let sound = |x: f64| x > 0.0 && x.is_finite();
         if !sound(figure.value) || !sound(baseline.value) {
             return None;

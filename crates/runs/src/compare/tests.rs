@@ -289,6 +289,35 @@ fn what_was_measured_in_turns_is_compared_by_its_rounds_either_way_round() {
 }
 
 #[test]
+fn a_median_between_two_modes_is_not_compared_in_turns_either() {
+    let [before, after] = fixture::runs_in_turns();
+    let with_modes = |mut run: rubus_vocabulary::result::Run| {
+        let mut results = run.results.iter_mut();
+        let result =
+            results.find(|result| result.job == job_names::RANDOM_WRITE).expect("it is there");
+        result.latency_bins = Some(rubus_vocabulary::result::LatencyBins {
+            up_to_ns: vec![500_000, 50_000_000],
+            operations: vec![50, 50],
+        });
+        run
+    };
+    let p50 = |comparison: &Comparison| {
+        let mut rows = comparison.rows.iter();
+        let row = rows.find(|row| row.jobs[0].as_deref() == Some(job_names::RANDOM_WRITE));
+        row.expect("a row").p50_ns.ratios[1]
+    };
+    assert!(p50(&two(&before, &after)).is_some());
+    for comparison in
+        [two(&with_modes(before.clone()), &after), two(&before, &with_modes(after.clone()))]
+    {
+        assert!(comparison.interleaved);
+        assert_eq!(p50(&comparison), None);
+        assert!(comparison.doubts.iter().any(|doubt| doubt.kind == "two_latency_modes"));
+        assert_eq!(word_of(&comparison, job_names::RANDOM_WRITE), Word::Faster);
+    }
+}
+
+#[test]
 fn runs_of_a_virtual_machine_are_allowed_to_differ_more() {
     let before = fixture::slow_sd_card_run();
     let mut after = before.clone();
