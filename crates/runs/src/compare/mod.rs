@@ -172,7 +172,7 @@ pub fn compare(subjects: &[Subject]) -> Comparison {
     };
     let interleaved =
         subjects.iter().skip(1).any(|subject| !subject.rounds_against(&subjects[0]).is_empty());
-    let judged = judge::judge_all(&mut rows);
+    let judged = judge::judge_all(&mut rows, interleaved);
     let mut comparison = Comparison {
         next: NextStep::default(),
         subjects: subjects.iter().map(SubjectLine::of).collect(),
