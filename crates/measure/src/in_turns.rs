@@ -1,11 +1,12 @@
 //! Two targets measured in turns, so that whatever drifts on the machine hits both alike.
 //!
 //! Both stay open. Each job is run in rounds of one short turn on each; the order alternates (first,
-//! second, second, first), so that a steady drift cancels over two rounds. What the rounds say together
-//! is decided in `rubus_runs::compare`.
+//! second, second, first), so that a steady drift cancels over two rounds. All jobs have a round before any has the next one: a
+//! level that wanders for seconds would make neighbouring rounds alike, and their spread too small. The rest of the time goes to the
+//! jobs whose rounds do not yet suffice to show a tenth. What the rounds say together is decided in `rubus_runs::compare`.
 
 use rubus_vocabulary::merge::merge;
-use rubus_vocabulary::paired::{PairedJob, Round};
+use rubus_vocabulary::paired::{Paired, PairedJob, Round, limit_of_rate};
 use rubus_vocabulary::result::JobResult;
 use rubus_vocabulary::spec::{Direction, Job, StopSpec, Suite};
 
@@ -24,17 +25,27 @@ use crate::target::Opened;
 use crate::watch::Watcher;
 use rubus_host::ticks::now_ns;
 
-/// Length of the measurement in one turn, in seconds, after its warm-up; longer where that gives
-/// few operations.
-const TURN_S: f64 = 2.0;
+/// Length of one turn in seconds, its warm-up included; longer where that gives few operations.
+const TURN_S: f64 = 1.5;
 const LONGEST_TURN_S: f64 = 6.0;
 /// Where a turn has fewer operations, one more or less matters.
 const ENOUGH_OPERATIONS: f64 = 100.0;
-/// What a turn takes besides, in seconds: warm-up, set-up and flush.
-const AROUND_TURN_S: f64 = 0.9;
-/// Minimum and maximum number of rounds per job; both even, so that drifts cancel.
+/// What a turn takes besides, in seconds: set-up and flush.
+const AROUND_TURN_S: f64 = 0.4;
+/// Minimum number of rounds per job; even, as all the others are, so that drifts cancel.
 const MIN_ROUNDS: usize = 4;
-const MAX_ROUNDS: usize = 8;
+/// With fewer rounds their spread is too much by chance to settle anything.
+const SETTLED_FROM: usize = 6;
+/// Maximum number of rounds of a job that only reads.
+const MAX_ROUNDS: usize = 24;
+/// Maximum number of rounds of a job with a write budget, which is divided by it.
+const MAX_WRITE_ROUNDS: usize = 8;
+/// How long all jobs may take together, in seconds, unless the minimum of rounds takes longer.
+const ALL_S: f64 = 300.0;
+/// The same for each job, where there are many.
+const JOB_S: f64 = 33.0;
+/// A true difference of this share is to be found.
+const WANTED: f64 = 0.1;
 /// A ratio that is known within this share either way is known well enough.
 const ENOUGH: f64 = 0.015;
 
@@ -49,10 +60,13 @@ pub struct TurnsOutcome {
 
 /// About how long a suite takes in turns at least and at most, in seconds.
 pub fn turn_seconds(suite: &Suite) -> (f64, f64) {
-    let turns = |rounds: usize, turn_s: f64| {
-        (suite.jobs.len() * rounds * 2) as f64 * (turn_s + AROUND_TURN_S)
-    };
-    (turns(MIN_ROUNDS, TURN_S), turns(MAX_ROUNDS, LONGEST_TURN_S))
+    let least_s = (suite.jobs.len() * SETTLED_FROM * 2) as f64 * (TURN_S + AROUND_TURN_S);
+    (least_s, all_s(suite).max(least_s))
+}
+
+/// How long all jobs of a suite may take, in seconds.
+fn all_s(suite: &Suite) -> f64 {
+    ALL_S.max(JOB_S * suite.jobs.len() as f64)
 }
 
 /// The suite for turns. A file of our own is filled before the first turn, so a job that would fill it
@@ -62,7 +76,7 @@ pub fn for_turns(suite: &Suite) -> Suite {
     let Some(job) = suite.jobs.first().filter(|job| fills(&suite, job)) else {
         return suite;
     };
-    let least = MAX_ROUNDS as u64 * u64::from(job.block_bytes);
+    let least = MAX_WRITE_ROUNDS as u64 * u64::from(job.block_bytes);
     let left = job.stop.max_bytes.saturating_sub(suite.region_bytes);
     // The list is not empty: its first job was just looked at.
     suite.jobs[0].stop.max_bytes = left.max(least).min(suite.region_bytes - 1);
@@ -144,6 +158,7 @@ pub(crate) fn take_turns(
     observer: &mut dyn Observer,
 ) -> Turned {
     let mut turned = Turned { results: [Vec::new(), Vec::new()], jobs: Vec::new(), ended_by: None };
+    let end_ns = schedulers[0].rig.now_ns() + (all_s(suite) * 1e9) as u64;
     for scheduler in schedulers.iter_mut() {
         if let Err(error) = scheduler.prepare(observer) {
             turned.ended_by = Some(error);
@@ -156,21 +171,17 @@ pub(crate) fn take_turns(
     for scheduler in schedulers.iter_mut() {
         scheduler.limit_region(region_bytes);
     }
+    let mut courses: Vec<Course> = Vec::new();
     for (index, job) in suite.jobs.iter().enumerate() {
-        let mut turns: Turns = [Vec::new(), Vec::new()];
-        let end = match why_no_turns(job) {
-            Some(reason) => End::Unable(reason),
-            None => rounds(index, job, suite, schedulers, &mut turns, observer),
-        };
-        if let End::Unable(reason) = end {
+        let unable = why_no_turns(job);
+        if let Some(reason) = unable.clone() {
             observer.event(&Event::JobSkipped { index, of: suite.jobs.len(), job, reason });
-            continue;
         }
-        take(&mut turned, job, index, suite, turns, observer);
-        if let End::Early(error) = end {
-            turned.ended_by = Some(error);
-            break;
-        }
+        courses.push(Course::new(unable.is_some()));
+    }
+    turned.ended_by = rounds(suite, schedulers, &mut courses, end_ns, observer).err();
+    for (index, (job, course)) in suite.jobs.iter().zip(courses).enumerate() {
+        take(&mut turned, job, index, suite, course.turns, observer);
     }
     turned
 }
@@ -190,50 +201,145 @@ fn why_no_turns(job: &Job) -> Option<String> {
 /// beside it.
 type Turns = [Vec<Vec<JobResult>>; 2];
 
-/// How the rounds of a job ended.
-enum End {
-    /// As they should.
-    Done,
-    /// One of the targets cannot do it, for this reason.
-    Unable(String),
-    /// With the whole session.
-    Early(BenchError),
+/// How far a job has come.
+struct Course {
+    turns: Turns,
+    /// Length of its turns, in seconds.
+    turn_s: f64,
+    /// How long its last round took, in seconds.
+    round_s: f64,
+    /// One of the targets cannot do it.
+    is_unable: bool,
 }
 
-/// Runs one job in rounds until the ratio is known well enough, or the rounds are used up.
+impl Course {
+    fn new(is_unable: bool) -> Self {
+        Course { turns: [Vec::new(), Vec::new()], turn_s: TURN_S, round_s: 0.0, is_unable }
+    }
+
+    fn rounds(&self) -> usize {
+        self.turns[0].len().min(self.turns[1].len())
+    }
+
+    /// Why more rounds are wanted; nothing where they are not.
+    fn need(&self, job: &Job, limit: f64) -> Option<Need> {
+        let max_rounds = if has_write_budget(job) { MAX_WRITE_ROUNDS } else { MAX_ROUNDS };
+        if self.is_unable || self.rounds() >= max_rounds {
+            return None;
+        }
+        let is_shown = |paired: Paired| paired.would_show(WANTED, limit);
+        if self.rounds() < SETTLED_FROM || !all_ratios(&self.turns, is_shown) {
+            return Some(Need::ToShow);
+        }
+        let is_known = |paired: Paired| paired.ratio.largest_deviation() <= ENOUGH;
+        (!all_ratios(&self.turns, is_known)).then_some(Need::ToKnow)
+    }
+}
+
+/// What more rounds are wanted for, the more important first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Need {
+    /// A difference that matters might not be found.
+    ToShow,
+    /// The ratio could be known better.
+    ToKnow,
+}
+
+fn has_write_budget(job: &Job) -> bool {
+    let mut all = std::iter::once(job).chain(&job.beside);
+    all.any(|job| job.direction == Direction::Write && job.stop.max_bytes < u64::MAX)
+}
+
+/// Runs all jobs in rounds: the minimum of each, then in pairs of rounds those that need more and fit into the time that is left.
+///
+/// # Errors
+/// What ended the session.
 fn rounds(
-    index: usize,
-    job: &Job,
     suite: &Suite,
     schedulers: &mut [Scheduler<'_>],
-    turns: &mut Turns,
+    courses: &mut [Course],
+    end_ns: u64,
     observer: &mut dyn Observer,
-) -> End {
-    let mut turn_s = TURN_S;
-    for round in 0..MAX_ROUNDS {
-        let order = if round % 2 == 0 { [0, 1] } else { [1, 0] };
-        for side in order {
-            let left = suite.jobs.len() - index - 1;
-            let turns_left = left * (MIN_ROUNDS + MAX_ROUNDS) + 2 * (MAX_ROUNDS - round);
-            let mut quiet = Quiet {
-                observer: &mut *observer,
-                left_s: turns_left as f64 * (turn_s + AROUND_TURN_S),
-            };
-            match schedulers[side].turn(index, &short(job, turn_s), &mut quiet) {
-                Ok(Ok(results)) => turns[side].push(results),
-                Ok(Err(reason)) => return End::Unable(reason),
-                Err(error) => return End::Early(error),
+) -> Result<(), BenchError> {
+    let rates: usize = suite.jobs.iter().map(|job| 1 + job.beside.len()).sum();
+    let limit = limit_of_rate(rates);
+    let mut chosen: Vec<usize> = (0..suite.jobs.len()).collect();
+    let mut passes = MIN_ROUNDS;
+    while !chosen.is_empty() {
+        for _ in 0..passes {
+            for &index in &chosen {
+                round(index, suite, schedulers, &mut courses[index], end_ns, observer)?;
             }
         }
-        if round == 0 {
-            turn_s = long_enough_s(turns);
-        }
-        let is_even = round % 2 == 1;
-        if is_even && round + 1 >= MIN_ROUNDS && is_known(turns) {
-            break;
+        passes = 2;
+        let left_s = end_ns.saturating_sub(schedulers[0].rig.now_ns()) as f64 / 1e9;
+        chosen = next(suite, courses, limit, left_s);
+    }
+    Ok(())
+}
+
+/// The jobs that get two more rounds each, in the order of the suite: as many as fit into `left_s` seconds, the most important and
+/// shortest first.
+fn next(suite: &Suite, courses: &[Course], limit: f64, left_s: f64) -> Vec<usize> {
+    let each = suite.jobs.iter().zip(courses).enumerate();
+    let mut open: Vec<(Need, f64, usize)> = each
+        .filter_map(|(index, (job, course))| {
+            Some((course.need(job, limit)?, 2.0 * course.round_s, index))
+        })
+        .collect();
+    open.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+    let mut left_s = left_s;
+    let mut chosen = Vec::new();
+    for (_, seconds, index) in open {
+        if seconds <= left_s {
+            left_s -= seconds;
+            chosen.push(index);
         }
     }
-    End::Done
+    chosen.sort_unstable();
+    chosen
+}
+
+/// Runs one round of a job.
+///
+/// # Errors
+/// What ended the session.
+fn round(
+    index: usize,
+    suite: &Suite,
+    schedulers: &mut [Scheduler<'_>],
+    course: &mut Course,
+    end_ns: u64,
+    observer: &mut dyn Observer,
+) -> Result<(), BenchError> {
+    if course.is_unable {
+        return Ok(());
+    }
+    let job = &suite.jobs[index];
+    let start_ns = schedulers[0].rig.now_ns();
+    let number = course.rounds();
+    let order = if number % 2 == 0 { [0, 1] } else { [1, 0] };
+    for side in order {
+        let now_ns = schedulers[side].rig.now_ns();
+        let left_s = end_ns.saturating_sub(now_ns) as f64 / 1e9;
+        let mut quiet = Quiet { observer: &mut *observer, left_s };
+        match schedulers[side].turn(index, &short(job, course.turn_s), &mut quiet)? {
+            Ok(results) => course.turns[side].push(results),
+            Err(reason) => {
+                course.is_unable = true;
+                course.turns = [Vec::new(), Vec::new()];
+                observer.event(&Event::JobSkipped { index, of: suite.jobs.len(), job, reason });
+                return Ok(());
+            }
+        }
+    }
+    course.round_s = schedulers[0].rig.now_ns().saturating_sub(start_ns) as f64 / 1e9;
+    if number == 0 {
+        let longer_s = long_enough_s(&course.turns);
+        course.round_s += 2.0 * (longer_s - course.turn_s);
+        course.turn_s = longer_s;
+    }
+    Ok(())
 }
 
 /// How long the turns have to be after the first ones, in seconds.
@@ -243,13 +349,10 @@ fn long_enough_s(turns: &Turns) -> f64 {
     (TURN_S * ENOUGH_OPERATIONS / fewest.max(1) as f64).clamp(TURN_S, LONGEST_TURN_S)
 }
 
-/// Whether the ratios of the job and of those beside it are known well enough.
-fn is_known(turns: &Turns) -> bool {
+/// Whether the ratio of the job and those of the ones beside it are all as `is_so` says.
+fn all_ratios(turns: &Turns, is_so: impl Fn(Paired) -> bool) -> bool {
     let count = turns[0].first().map_or(0, Vec::len);
-    (0..count).all(|which| {
-        let ratio = paired(turns, which).throughput().map(|paired| paired.ratio);
-        ratio.is_some_and(|ratio| ratio.largest_deviation() <= ENOUGH)
-    })
+    (0..count).all(|which| paired(turns, which).throughput().is_some_and(&is_so))
 }
 
 /// The job as it is in one turn: short, with its share of the budget.
@@ -257,7 +360,7 @@ fn short(job: &Job, turn_s: f64) -> Job {
     let mut short = job.clone();
     let share = |job: &Job| match job.stop.max_bytes {
         u64::MAX => u64::MAX,
-        bytes => (bytes / MAX_ROUNDS as u64).max(u64::from(job.block_bytes)),
+        bytes => (bytes / MAX_WRITE_ROUNDS as u64).max(u64::from(job.block_bytes)),
     };
     let stop = |job: &Job| StopSpec {
         // Rounds are compared with one another, so all are equally long.

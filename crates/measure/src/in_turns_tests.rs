@@ -118,6 +118,18 @@ fn rounds_alternate_and_come_in_even_numbers() {
 }
 
 #[test]
+fn every_job_has_a_round_before_any_has_the_next() {
+    let suite = quick();
+    let running = Arc::new(AtomicBool::new(false));
+    let (_, events, _) = simulate([device(20e6), device(22e6)], &suite, &running);
+    let starts: Vec<&String> = events.iter().filter(|event| event.starts_with("start")).collect();
+    for (turn, start) in starts.iter().take(4 * 2 * suite.jobs.len()).enumerate() {
+        let job = &suite.jobs[turn / 2 % suite.jobs.len()];
+        assert_eq!(**start, format!("start {}", job.name), "turn {turn}");
+    }
+}
+
+#[test]
 fn what_was_measured_before_a_stop_is_kept() {
     let suite = quick();
     let stopped = Arc::new(AtomicBool::new(true));

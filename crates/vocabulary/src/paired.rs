@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use rubus_stats::estimate::Estimate;
 use rubus_stats::interval::{mean, variance};
-use rubus_stats::quantile::{student_t_95, student_upper_tail};
+use rubus_stats::quantile::{student_t, student_t_95, student_upper_tail};
 
 /// The rounds of one job.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -42,6 +42,32 @@ pub struct Paired {
     pub ratio: Estimate,
     /// How probable a ratio as far from 1 is if there is no difference.
     pub chance: f64,
+    /// Standard error of the ratio's logarithm.
+    error: f64,
+    /// Degrees of freedom of that error.
+    freedom: f64,
+}
+
+impl Paired {
+    /// Whether a true difference of `share` (above 0; 0.1 is a tenth) would be found in nine of ten such measurements, where a word
+    /// needs a chance below `limit`. Only the spread counts, not the ratio: measuring until this is true is not measuring until chance
+    /// has made a difference.
+    pub fn would_show(&self, share: f64, limit: f64) -> bool {
+        let needed = student_t(1.0 - limit / 2.0, self.freedom) + student_t(0.9, self.freedom);
+        needed * self.error <= share.ln_1p()
+    }
+}
+
+/// The share of comparisons of equals in turns in which a word may be said nevertheless. The time goes to the jobs whose rounds differ
+/// most, so those that seem calm by chance get less of it: a simulation with this limit keeps within the twentieth that is promised.
+pub const MAX_WRONG: f64 = 0.04;
+/// How much of the chance of a wrong word a rate gets in turns, where a latency gets 1: of a rate and two latencies, 0.8. The
+/// rounds are as many as the rates need.
+pub const WEIGHT_OF_RATE: f64 = 8.0;
+
+/// The chance below which a rate gets a word at first, where this many (at least one) are judged together with two latencies each.
+pub fn limit_of_rate(rates: usize) -> f64 {
+    MAX_WRONG * WEIGHT_OF_RATE / ((WEIGHT_OF_RATE + 2.0) * rates.max(1) as f64)
 }
 
 /// What a histogram's percentile is worth by itself: wrong by up to 0.8 % on both sides of a ratio.
@@ -103,16 +129,29 @@ fn log_ratio([baseline, other]: [Option<f64>; 2]) -> Option<f64> {
     (ratio > 0.0 && ratio.is_finite()).then(|| ratio.ln())
 }
 
+/// Of this many rounds one is trimmed at either end.
+const TRIMMED: usize = 8;
+
 /// The mean of the logarithms with Student's t, and never surer than the variance `floor` of a
-/// single round allows.
+/// single round allows. A stall or a busy processor spoils a round now and then, so an eighth of the rounds at either end counts for
+/// the spread only (the trimmed t of Yuen, Biometrika 61, 1974).
 fn of_logs(logs: &[f64], floor: f64) -> Option<Paired> {
-    let rounds = logs.len() as f64;
-    if logs.len() < 2 {
+    let all = logs.len();
+    if all < 2 {
         return None;
     }
-    let middle = mean(logs);
-    let error = ((variance(logs) + floor) / rounds).sqrt();
-    let freedom = rounds - 1.0;
+    let mut sorted = logs.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let cut = all / TRIMMED;
+    let kept = all - 2 * cut;
+    let middle = mean(&sorted[cut..all - cut]);
+    let (lowest, highest) = (sorted[cut], sorted[all - cut - 1]);
+    for log in &mut sorted {
+        *log = log.clamp(lowest, highest);
+    }
+    let squares = (variance(&sorted) + floor) * (all - 1) as f64;
+    let error = (squares / (kept * (kept - 1)) as f64).sqrt();
+    let freedom = (kept - 1) as f64;
     let half_width = student_t_95(freedom) * error;
     let value = middle.exp();
     Some(Paired {
@@ -126,6 +165,8 @@ fn of_logs(logs: &[f64], floor: f64) -> Option<Paired> {
         } else {
             f64::from(u8::from(middle == 0.0))
         },
+        error,
+        freedom,
     })
 }
 
@@ -199,5 +240,51 @@ mod tests {
             held += u32::from(ratio.low <= 1.3 && 1.3 <= ratio.high);
         }
         assert!(held >= trials * 93 / 100, "{held} of {trials}");
+    }
+
+    #[test]
+    fn one_spoiled_round_of_eight_hides_no_difference() {
+        let mut rounds = [[100.0, 110.0]; 8];
+        for (place, round) in rounds.iter_mut().enumerate() {
+            round[1] += [0.6, -0.6][place % 2];
+        }
+        rounds[5][1] = 60.0;
+        let paired = job(rounds).throughput().unwrap();
+        assert!(
+            paired.chance < 0.001 && (paired.ratio.value / 1.1 - 1.0).abs() < 0.01,
+            "{paired:?}"
+        );
+    }
+
+    #[test]
+    fn what_would_be_shown_follows_from_the_spread_alone() {
+        let rounds = |level: f64, by: f64| {
+            let each = (0..6).map(move |place| [100.0, level * (1.0 + [by, -by][place % 2])]);
+            job(each).throughput().unwrap()
+        };
+        for level in [100.0, 130.0] {
+            assert!(rounds(level, 0.02).would_show(0.1, 0.004));
+            assert!(!rounds(level, 0.06).would_show(0.1, 0.004));
+            assert!(rounds(level, 0.06).would_show(0.5, 0.004));
+        }
+    }
+
+    #[test]
+    fn what_would_be_shown_is_found_in_nine_of_ten() {
+        const LIMIT: f64 = 0.004;
+        let mut rng = Rng::from_seed(4);
+        let (mut promised, mut found) = (0, 0);
+        for _ in 0..2000 {
+            let rounds: Vec<[f64; 2]> = (0..8)
+                .map(|_| [100.0, 110.0].map(|level: f64| level * (0.024 * rng.normal()).exp()))
+                .collect();
+            let paired = job(rounds).throughput().unwrap();
+            if paired.would_show(0.1, LIMIT) {
+                promised += 1;
+                found += u32::from(paired.chance < LIMIT);
+            }
+        }
+        assert!(promised > 200, "{promised}");
+        assert!(found >= promised * 88 / 100, "{found} of {promised}");
     }
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{Measure, Ratio, Row};
 use rubus_stats::estimate::Estimate;
 use rubus_stats::quantile::{student_t_95, student_upper_tail};
+use rubus_vocabulary::paired;
 
 /// What a ratio says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,12 +24,6 @@ pub enum Word {
 
 /// The share of comparisons without any difference in which a word may be said nevertheless.
 const MAX_WRONG: f64 = 0.05;
-/// The same for what was measured in turns, where the time went to the jobs whose rounds differed most: those that seemed calm by
-/// chance got less of it. A simulation with this limit keeps within the twentieth that is promised.
-const MAX_WRONG_IN_TURNS: f64 = 0.04;
-/// How much of the chance of a wrong word a rate gets in turns, where one of a latency gets 1: of a rate and two latencies, 0.8. The
-/// rounds are as many as the rates need.
-const WEIGHT_OF_RATE_IN_TURNS: f64 = 8.0;
 
 /// The intervals of runs come from ten batches, so their tails are those of Student's t with nine
 /// degrees of freedom.
@@ -62,7 +57,7 @@ pub(super) fn chance(ratio: Estimate) -> f64 {
 /// is divided by its weight, and m is the sum of the weights that are left.
 pub(super) fn judge_all(rows: &mut [Row], in_turns: bool) -> usize {
     let (max_wrong, weight_of_rate) =
-        if in_turns { (MAX_WRONG_IN_TURNS, WEIGHT_OF_RATE_IN_TURNS) } else { (MAX_WRONG, 1.0) };
+        if in_turns { (paired::MAX_WRONG, paired::WEIGHT_OF_RATE) } else { (MAX_WRONG, 1.0) };
     let weight = |more_is_faster: bool| if more_is_faster { weight_of_rate } else { 1.0 };
     // The chance over its weight, and the weight.
     let mut tests: Vec<(f64, f64)> = rows
