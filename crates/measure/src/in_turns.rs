@@ -29,7 +29,7 @@ use rubus_host::ticks::now_ns;
 const TURN_S: f64 = 1.5;
 const LONGEST_TURN_S: f64 = 6.0;
 /// Where a turn has fewer operations, one more or less matters.
-const ENOUGH_OPERATIONS: f64 = 100.0;
+const ENOUGH_OPERATIONS: f64 = 60.0;
 /// What a turn takes besides, in seconds: set-up and flush.
 const AROUND_TURN_S: f64 = 0.4;
 /// Minimum number of rounds per job; even, as all the others are, so that drifts cancel.
