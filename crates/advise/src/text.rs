@@ -21,9 +21,6 @@ const NAME_COLUMNS: usize = 26;
 /// Columns of the widest table.
 const WIDEST: usize = 76;
 
-/// What is shown on request alone.
-const MORE: &str = "Why, what else could be changed, and what is not known: rubus advise --verbose";
-
 /// What to draw besides the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Depth {
@@ -68,10 +65,21 @@ pub fn render(advice: &Advice, depth: Depth, style: Style) -> String {
         lines.extend(unknown(advice, style));
     } else {
         lines.push(String::new());
-        lines.extend(paragraph(MORE, style, Tone::Faint));
+        lines.extend(paragraph(&more(advice.purpose), style, Tone::Faint));
     }
     let lines: Vec<String> = lines.iter().map(|line| ascii(line)).collect();
     lines.join("\n") + "\n"
+}
+
+/// Where is what is shown on request alone. The purpose that nothing has to be said for is not said.
+fn more(purpose: Purpose) -> String {
+    let asked = match purpose {
+        Purpose::Desktop => String::new(),
+        Purpose::Server | Purpose::Logger | Purpose::StorageNode | Purpose::Swap => {
+            format!(" {}", purpose.id())
+        }
+    };
+    format!("Why, what else could be changed, and what is not known: rubus advise{asked} --verbose")
 }
 
 fn title(advice: &Advice, style: Style) -> String {

@@ -339,13 +339,29 @@ pub(super) fn to_do(question: &Question<'_>, places: &[Place], best: &Candidate)
     if is_there {
         return ToDo { command: words(&["rubus", "plan", "zswap", &percent]), sentence: None };
     }
-    let to = match &place.directory {
-        Some(directory) => format!("to=file:{}/swapfile", directory.trim_end_matches('/')),
-        None => format!("to=disk:/dev/{name}"),
+    let (to, size) = match &place.directory {
+        Some(directory) => {
+            let to = format!("to=file:{}/swapfile", directory.trim_end_matches('/'));
+            (to, file_gib(question, best).map(|gib| format!("size={gib}G")))
+        }
+        None => (format!("to=disk:/dev/{name}"), None),
     };
     let mut command = vec!["rubus", "plan", "swap", &to];
+    command.extend(size.as_deref());
     command.extend(swappiness.as_deref());
     ToDo { command: words(&command), sentence: Some(format!("After it: {zswap}")) }
+}
+
+/// The size that a swap file behind zswap needs for what the set-up is said to carry, in GiB, where the recipe's own size is too
+/// small. Each page in the pool has its place in the file, too.
+fn file_gib(question: &Question<'_>, best: &Candidate) -> Option<u64> {
+    /// What the recipe makes at most unless it is told.
+    const USUAL_GIB: f64 = 2.0;
+    let memory_bytes = question.machine.memory.total_bytes.get()? as f64;
+    let outside_the_pool = 1.0 - f64::from(pool_percent(&base(question)?)) / 100.0;
+    let swapped = best.swap.as_ref()?.carries.value - outside_the_pool;
+    let needed_gib = swapped * memory_bytes / f64::from(1 << 30);
+    (needed_gib > USUAL_GIB).then_some(needed_gib.ceil() as u64)
 }
 
 /// The plan that leaves swap where it is, in compressed memory, and lets the kernel use it sooner: where the finding

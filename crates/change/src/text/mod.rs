@@ -80,7 +80,7 @@ fn refusal(plan: &Plan) -> Option<String> {
             "It cannot be applied: {failed} failed, and {unknown} could not be made. Nothing was changed."
         )),
         (None, Some(unknown)) => {
-            Some(format!("It cannot be planned here: {unknown} could not be made."))
+            Some(format!("It cannot be planned here: {unknown} that it needs could not be made."))
         }
     }
 }
@@ -455,7 +455,7 @@ mod tests {
         let text = render(&plan, Style::PLAIN);
         assert!(text.contains("  ?    the kernel has the example"), "{text}");
         assert!(!text.contains("FAIL") && !text.contains("could not be checked here"), "{text}");
-        let end = "It cannot be planned here: 1 check could not be made.\nTo do: Make the plan on the machine itself\n";
+        let end = "It cannot be planned here: 1 check that it needs could not be made.\nTo do: Make the plan on the machine itself\n";
         assert!(text.ends_with(end), "{text}");
         let remedy = Some("use another kernel".into());
         plan.checks.push(Check { is_unknown: false, remedy, ..plan.checks[0].clone() });
