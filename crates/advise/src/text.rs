@@ -65,21 +65,28 @@ pub fn render(advice: &Advice, depth: Depth, style: Style) -> String {
         lines.extend(unknown(advice, style));
     } else {
         lines.push(String::new());
-        lines.extend(paragraph(&more(advice.purpose), style, Tone::Faint));
+        lines.extend(more(advice.purpose, style));
     }
     let lines: Vec<String> = lines.iter().map(|line| ascii(line)).collect();
     lines.join("\n") + "\n"
 }
 
-/// Where is what is shown on request alone. The purpose that nothing has to be said for is not said.
-fn more(purpose: Purpose) -> String {
+/// Where to find what is shown on request alone; the command stands whole. The purpose that need not be said is not said.
+fn more(purpose: Purpose, style: Style) -> Vec<String> {
     let asked = match purpose {
         Purpose::Desktop => String::new(),
         Purpose::Server | Purpose::Logger | Purpose::StorageNode | Purpose::Swap => {
             format!(" {}", purpose.id())
         }
     };
-    format!("Why, what else could be changed, and what is not known: rubus advise{asked} --verbose")
+    let words = "Why, what else could be changed, and what is not known:";
+    let command = format!("rubus advise{asked} --verbose");
+    if words.len() + 1 + command.len() <= style.columns {
+        return paragraph(&format!("{words} {command}"), style, Tone::Faint);
+    }
+    let mut lines = paragraph(words, style, Tone::Faint);
+    lines.push(style.paint(Tone::Faint, &format!("  {command}")));
+    lines
 }
 
 fn title(advice: &Advice, style: Style) -> String {
