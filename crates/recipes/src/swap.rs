@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use super::mounting::{self, FSTAB};
 use super::{
-    OptionSpec, PlanBuilder, PlanInput, Queries, Recipe, Wishes, disks, programs, swap_managers,
-    tables,
+    Answer, OptionSpec, PathState, PlanBuilder, PlanInput, Queries, Recipe, Wishes, disks,
+    programs, swap_managers, tables,
 };
 use old::Old;
 use rubus_boot::fstab::{Entry, Fstab};
@@ -215,6 +215,12 @@ fn table(old: &Old<'_>, new: &New, situation: &PlanInput<'_>, draft: &mut PlanBu
         }
     }
     if fstab.text() != situation.text(Path::new(FSTAB)) {
+        if let Some(PathState::Hidden(_)) = situation.facts.seen.get(Path::new(FSTAB)) {
+            let what = format!("what {FSTAB} says stays in it");
+            let found = situation.presence(Path::new(FSTAB));
+            let answer = if found.is_not_captured { Answer::Unknown } else { Answer::Fails };
+            draft.check(&what, answer, found, "let it be read");
+        }
         if new.fstab_source.is_some() && is_alpine(situation.machine) {
             draft.risks.push(
                 "Alpine uses the swap of /etc/fstab only where its service is started: rc-update add swap boot.".into(),
@@ -238,6 +244,9 @@ fn is_alpine(machine: &Machine) -> bool {
 fn sysctl(new: &New, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
     let mut wanted: Vec<(&str, &str, String, String)> = Vec::new();
     if let Some((value, why)) = swappiness(new, situation) {
+        if is_eager(&value) && !new.is_in_memory && new.fstab_source.is_some() {
+            draft.notes.extend(compressed_first(&value, situation.machine));
+        }
         wanted.push(("vm.swappiness", SWAPPINESS, value, why));
     }
     if new.is_in_memory {
@@ -267,6 +276,21 @@ fn sysctl(new: &New, situation: &PlanInput<'_>, draft: &mut PlanBuilder) {
             needs_boot: false,
         });
     }
+}
+
+/// Whether the kernel then gives pages of programs out sooner than files from the cache.
+fn is_eager(swappiness: &str) -> bool {
+    swappiness.parse::<u32>().is_ok_and(|value| value > 100)
+}
+
+/// What has to follow, where nothing compresses before the disk.
+fn compressed_first(swappiness: &str, machine: &Machine) -> Option<String> {
+    (machine.swap.zswap.enabled.get() != Some(true)).then(|| {
+        format!(
+            "Then at once: `rubus plan zswap`. A swappiness of {swappiness} is for compressed memory before the disk; for a disk \
+             alone it is too much."
+        )
+    })
 }
 
 /// The wished value; or with `auto` that of the kernel's own rule, where both speeds are known: with swap that is

@@ -141,7 +141,18 @@ pub(super) fn parameters(machine: &Machine) -> Option<Vec<(String, String)>> {
 
 /// What is to be set, in this order.
 fn wanted(situation: &PlanInput<'_>, now: &[(String, String)]) -> Vec<(String, String)> {
-    settings(now, situation.option("compressor"), wished_percent(situation))
+    let mut wanted = settings(now, situation.option("compressor"), wished_percent(situation));
+    // On a card the shrinker would write more, and wear it.
+    if swaps_to_a_card(situation.machine) {
+        wanted.retain(|(name, _)| name != "shrinker_enabled");
+    }
+    wanted
+}
+
+fn swaps_to_a_card(machine: &Machine) -> bool {
+    let devices = machine.swap.areas.iter().filter_map(|area| area.device.text());
+    let mut disks = devices.flat_map(|device| machine.disks_below(device));
+    disks.any(|disk| disk.mmc.is_some() || disk.name.starts_with("mmcblk"))
 }
 
 fn wished_percent(situation: &PlanInput<'_>) -> Option<u8> {

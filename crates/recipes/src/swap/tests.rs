@@ -6,6 +6,7 @@ use crate::{DiskSpeed, Facts, PathState};
 use rubus_change::plan::Plan;
 use rubus_change::plan::volume::DiskIdentity;
 use rubus_change::steps::{Format, SwapOff, SwapOn};
+use rubus_change::unseen::Unseen;
 use rubus_fixtures as fixture;
 use rubus_vocabulary::fact::Fact;
 use rubus_vocabulary::machine::{BlockKind, Setting, SwapArea, SwapManager};
@@ -360,4 +361,30 @@ proptest::proptest! {
             plan(&RECIPE, &machine, &facts, &wished);
         }
     }
+}
+
+#[test]
+fn an_eager_swap_on_a_disk_is_told_to_be_compressed_first() {
+    let mut machine = machine();
+    let notes = |machine: &Machine, to: &str, swappiness: &str| {
+        format!("{:?}", drawn(machine, &[("to", to), ("swappiness", swappiness)]).notes)
+    };
+    assert!(notes(&machine, "disk:/dev/sdb", "190").contains("Then at once: `rubus plan zswap`"));
+    assert!(!notes(&machine, "disk:/dev/sdb", "60").contains("plan zswap"));
+    assert!(!notes(&machine, "zram", "190").contains("plan zswap"));
+    machine.swap.zswap.enabled = Fact::known(true, "test");
+    assert!(!notes(&machine, "disk:/dev/sdb", "190").contains("plan zswap"));
+}
+
+#[test]
+fn a_table_that_a_capture_does_not_hold_is_not_taken_for_empty() {
+    let (machine, wished) = (machine(), [("to", "disk:/dev/sdb")]);
+    let mut facts = looked(&machine, &wished);
+    facts
+        .seen
+        .insert(FSTAB.into(), PathState::Hidden(Unseen::NotCaptured("not in the capture".into())));
+    let plan = plan(&RECIPE, &machine, &facts, &wished);
+    let what = "what /etc/fstab says stays in it";
+    let check = plan.checks.iter().find(|check| check.what == what).expect("it is asked");
+    assert!(check.is_unknown && check.found.contains("cannot be seen"), "{check:?}");
 }

@@ -178,3 +178,12 @@ fn wishes_that_make_no_sense_are_refused() {
         assert!(!error.to_string().is_empty());
     }
 }
+
+/// The survey does not ask for it there either.
+#[test]
+fn the_shrinker_stays_as_it_is_before_swap_on_a_card() {
+    let mut on_a_card = machine(&USUAL);
+    assert!(format!("{:?}", plan(&on_a_card, &seen(), &[])).contains("shrinker"));
+    on_a_card.swap.areas[0].device = Fact::known("mmcblk0p2".into(), "test");
+    assert!(!format!("{:?}", plan(&on_a_card, &seen(), &[])).contains("shrinker"));
+}
