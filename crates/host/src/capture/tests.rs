@@ -5,6 +5,7 @@ use std::path::Path;
 use super::reading::read_everything_there;
 use super::*;
 use crate::files::{Files, ReadError};
+use crate::shareable::Pseudonyms;
 use crate::simulated::fake::FakeFiles;
 use crate::simulated::recorder::Recorder;
 
@@ -351,4 +352,25 @@ fn nothing_is_overwritten_and_nothing_is_left_behind() {
     assert!(error.to_string().contains("cannot write"), "{error}");
     let left: Vec<_> = std::fs::read_dir(directory.path()).unwrap().collect();
     assert_eq!(left.len(), 1);
+}
+
+#[test]
+fn a_release_of_a_distribution_or_a_board_has_no_name_of_a_person() {
+    for release in [
+        "6.1.115-vendor-rk35xx",
+        "5.19.17-Unraid",
+        "5.4.35-BPI-Kernel",
+        "6.12.25+rpt-rpi-v7l",
+        "6.12.15-production+truenas",
+        "6.9.3-x64v3-xanmod1",
+        "6.12.1-2-cachyos",
+        "5.15.0-300.163.18.el9uek.x86_64",
+        "6.1.79-99.164.amzn2023.x86_64",
+        "6.1.31-sun50iw9",
+        "6.12.48-haos",
+    ] {
+        let mut names = Pseudonyms::noting();
+        kernel_forms::note_release(release, &mut names);
+        assert_eq!(names.noted(), Vec::<String>::new(), "{release}");
+    }
 }
