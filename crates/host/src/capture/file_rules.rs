@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::kernel_forms::{self, Words};
 use super::known_forms::{self, Form};
-use super::{known_names, module_names, shapes};
+use super::{containers, known_names, module_names, shapes};
 use crate::files::ReadError;
 use crate::shareable::list::is_product_word;
 use crate::shareable::words::phrase;
@@ -35,6 +35,10 @@ enum Rule {
     Name,
     /// A path, a device or an address.
     Target,
+    /// The environment of process 1.
+    Environment,
+    /// The control groups of process 1.
+    Groups,
     /// That it is there.
     Presence,
 }
@@ -53,6 +57,8 @@ const PATHS: &[(&str, Rule)] = &[
     ("/proc/self/auxv", Rule::AsItIs),
     ("/proc/self/smaps", Rule::Kernel(Words::Smaps)),
     ("/proc/config.gz", Rule::Kernel(Words::PackedConfig)),
+    (containers::ENVIRONMENT, Rule::Environment),
+    ("/proc/1/cgroup", Rule::Groups),
     ("/proc/*/comm", Rule::Kernel(Words::Value)),
     ("/proc/sys/kernel/hostname", Rule::Name),
     ("/proc/sys/kernel/osrelease", Rule::Kernel(Words::Release)),
@@ -78,6 +84,7 @@ const PATHS: &[(&str, Rule)] = &[
     ("/lib/modules/*/modules.dep", Rule::Kernel(Words::Modules)),
     ("/lib/modules/**", Rule::Presence),
     ("/run/udev/data/*", Rule::Kernel(Words::Udev)),
+    ("/run/host/container-manager", Rule::Kernel(Words::Value)),
     ("/run/systemd/container", Rule::Kernel(Words::Value)),
     ("/sys/kernel/debug/*/ios", Rule::AsItIs),
     ("/sys/kernel/debug/zswap/*", Rule::Kernel(Words::Number)),
@@ -262,6 +269,8 @@ fn said_by(rule: Rule, path: &str, bytes: &[u8], names: &mut Pseudonyms) -> Vec<
             let core = text.trim_end();
             (paths::target(core, names) + &text[core.len()..]).into_bytes()
         }
+        Rule::Environment => containers::environment(bytes),
+        Rule::Groups => containers::groups(bytes),
         Rule::Presence => presence(bytes),
     }
 }
@@ -399,6 +408,8 @@ mod tests {
             ("/sys/block/sda/device/state", Rule::Kernel(Words::Value)),
             ("/sys/block/loop0/loop/backing_file", Rule::Target),
             ("/usr/sbin/mkswap", Rule::Presence),
+            ("/proc/1/environ", Rule::Environment),
+            ("/proc/7/environ", Rule::Presence),
             ("/home/alice/.ssh/id_ed25519", Rule::Presence),
             ("/dev/sda", Rule::Presence),
             ("/var/lib/x", Rule::Presence),

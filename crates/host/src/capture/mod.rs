@@ -14,6 +14,7 @@
 //! Captures are only ever unpacked to memory; nothing in one can name a file of this machine.
 
 mod bundle;
+mod containers;
 mod cpu_flags;
 mod escapes;
 mod file_rules;
@@ -33,6 +34,7 @@ mod shapes;
 
 use std::path::PathBuf;
 
+pub use containers::{manager_by_groups, manager_by_name};
 pub use file_rules::{FILE_IS_THERE, TEXT_IS_THERE};
 pub use open::Captured;
 pub use save::{Identities, Saved, save};

@@ -1,5 +1,6 @@
 //! Passwords in captures that keep everything else as it was read.
 
+use super::containers;
 use crate::simulated::recorder::Record;
 
 /// What stands in the names of options and parameters whose value is a password or a key: mount.cifs(8), mount.davfs(8),
@@ -19,6 +20,11 @@ const WRITTEN: [&str; 2] = ["/etc/", "/boot/"];
 /// Blots them out in what was recorded, also those in comments.
 pub(super) fn blot_out(record: &mut Record) {
     for (path, contents) in &mut record.files {
+        if path == containers::ENVIRONMENT {
+            contents.bytes = containers::environment(&contents.bytes);
+            contents.whole = true;
+            continue;
+        }
         let is_table = FILES.iter().any(|file| path.ends_with(file));
         let is_written = WRITTEN.iter().any(|start| path.starts_with(start));
         let text = std::str::from_utf8(&contents.bytes);

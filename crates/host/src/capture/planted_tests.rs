@@ -57,6 +57,8 @@ fn machine(text: &str) -> FakeFiles {
         .file("/boot/config-6.1", format!("CONFIG_SWAP=y\nCONFIG_LOCALVERSION=\"{text}\"\n# {text}\n"))
         .file("/proc/cpuinfo", format!("Hardware: x\nOwner: {text}\n"))
         .file("/proc/77/comm", format!("{text}\n"))
+        .file("/proc/1/environ", format!("container={text}\0OWNER={text}\0"))
+        .file("/proc/1/cgroup", format!("1:name=systemd:/docker/{text}\n0::/{text}\n"))
         .file("/proc/self/smaps", format!("1-2 r-xp 0 b3:02 1 /{text}\nSize: 4 kB\n"))
         .file("/etc/os-release", format!("ID=debian\nHOME_URL=\"{text}\"\n"))
         .file(
