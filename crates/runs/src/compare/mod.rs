@@ -7,6 +7,7 @@
 #![deny(clippy::disallowed_methods)]
 
 pub mod alike;
+mod copies;
 pub mod facts;
 pub mod fio;
 mod judge;
@@ -161,6 +162,8 @@ pub struct Alone {
 /// Compares the first subject with each of the others. With fewer than two subjects nothing is
 /// compared. Where two were measured in turns, the ratios are those of the rounds.
 pub fn compare(subjects: &[Subject]) -> Comparison {
+    let joined = copies::joined(subjects);
+    let subjects = &joined[..];
     let between = if subjects.iter().any(|subject| subject.is_of_guest) {
         BETWEEN_RUNS_OF_GUESTS
     } else {
