@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use self::generator::{Case, FILE_BYTES, FILES, INCLUDED, Section, case};
+use self::generator::{Case, FILE_BYTES, FILES, INCLUDED, LAST_OF_FIRST, Section, case};
 use self::observed::Access;
 use crate::common::program::{Home, binary};
 use crate::common::{can_run, report};
@@ -94,6 +94,20 @@ fn every_option_that_is_listed_as_done_is_tried() {
     let is_listed = |option: &&str| done.iter().any(|names| names.contains(option));
     let unlisted: Vec<_> = tried.keys().filter(|option| !is_listed(option)).collect();
     assert!(unlisted.is_empty(), "tried and not listed as done: {unlisted:?}");
+}
+
+/// What was added to the generator is drawn, and changes no case that was there before.
+#[test]
+fn only_later_cases_have_later_spellings() {
+    let later =
+        ["4ki\n", "=8Ki\n", "4kib\n", "16KiB\n", "=512KiB\n", "4k/30:8k/20\n", "4k/10:8k/\n"];
+    let has = |numbers: RangeInclusive<u64>, spelling: &str| {
+        numbers.map(|number| case(number).text).any(|text| text.contains(spelling))
+    };
+    for spelling in later {
+        assert!(has(LAST_OF_FIRST + 1..=LAST_OF_FIRST + 1000, spelling), "{spelling}");
+        assert!(!has(1..=LAST_OF_FIRST, spelling), "{spelling}");
+    }
 }
 
 /// Runs these cases with both programs, two at a time, and prints each difference when it is found.

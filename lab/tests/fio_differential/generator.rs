@@ -82,6 +82,8 @@ struct Writer<'a> {
     options: BTreeSet<&'static str>,
     /// A `k` is 1000, so that blocks are no whole pages.
     has_decimal_units: bool,
+    /// It may draw what numbered cases up to [`LAST_OF_FIRST`] never do.
+    is_later: bool,
 }
 
 impl Writer<'_> {
@@ -99,6 +101,9 @@ impl Writer<'_> {
     }
 }
 
+/// Up to this number, cases are what they were before there was more to draw.
+pub const LAST_OF_FIRST: u64 = 2060;
+
 /// The case of that number: always the same.
 pub fn case(number: u64) -> Case {
     let mut random = Rng::stream(0x0f10, number);
@@ -107,6 +112,7 @@ pub fn case(number: u64) -> Case {
         text: String::new(),
         options: BTreeSet::new(),
         has_decimal_units: false,
+        is_later: number > LAST_OF_FIRST,
     };
     let count = 1 + w.random.below(3);
     let mut given = Vec::new();
@@ -274,7 +280,12 @@ fn sizes(w: &mut Writer<'_>, section: &mut Section) -> u64 {
             }
         }
         1 => {
-            w.set("bssplit", "4k/60:8k/40");
+            let split = if w.is_later {
+                w.one(&["4k/60:8k/40", "4k/30:8k/20", "8k/70:4k/5", "4k/10:8k/", "4k/1:8k/1"])
+            } else {
+                "4k/60:8k/40"
+            };
+            w.set("bssplit", split);
             section.longest = 8192;
             section.is_even = false;
         }
@@ -286,12 +297,18 @@ fn sizes(w: &mut Writer<'_>, section: &mut Section) -> u64 {
             section.has_two_sizes = true;
         }
         _ => {
-            let bs = w.one(&["4k", "8k", "4096", "16k", "64k"]);
+            let bs = if w.is_later && w.chance(40) {
+                w.one(&["4ki", "8Ki", "64ki", "4kib", "16KiB"])
+            } else {
+                w.one(&["4k", "8k", "4096", "16k", "64k"])
+            };
             w.set("bs", bs);
-            section.longest = match bs {
-                "8k" => 8192,
-                "16k" => 16384,
-                "64k" => 65536,
+            // Where a `k` is 1024, a `kib` is 1000.
+            w.has_decimal_units |= bs.ends_with(['b', 'B']);
+            section.longest = match bs.trim_end_matches(char::is_alphabetic) {
+                "8" => 8192,
+                "16" => 16384,
+                "64" => 65536,
                 _ => 4096,
             };
         }
@@ -393,7 +410,11 @@ fn amount(
     is_named: bool,
     unit: u64,
 ) {
-    let size = w.one(&["256k", "512k", "100k", "262144", "128k"]);
+    let size = if w.is_later && w.chance(20) {
+        w.one(&["256ki", "512KiB", "128kib"])
+    } else {
+        w.one(&["256k", "512k", "100k", "262144", "128k"])
+    };
     match w.random.below(8) {
         0 if is_named => w.set("size", w_percent(size)),
         1 => {
