@@ -6,6 +6,7 @@
 //! smartctl names from its database. SAS: the Solid State Media log page (SBC-4: percentage used endurance indicator).
 
 mod attributes;
+mod blank;
 mod defects;
 mod lenient;
 mod reporting;
@@ -115,7 +116,7 @@ pub fn parse(disk: &str, answer: &str) -> Wear {
     };
     let mut wear = wear(trouble(&answer));
     // A disk that turns does not wear by writing.
-    let attributes = attributes::read(&answer);
+    let attributes = if blank::is_blank(&answer) { Vec::new() } else { attributes::read(&answer) };
     wear.is_turning = is_turning(&answer, &attributes);
     let log = &answer["nvme_smart_health_information_log"];
     let is_nvme = log.is_object() || answer["smart_status"]["nvme"].is_object();
@@ -126,6 +127,9 @@ pub fn parse(disk: &str, answer: &str) -> Wear {
         of_ata(&mut wear, &answer, &attributes);
     } else if is_scsi(&answer) {
         of_scsi(&mut wear, &answer);
+    } else if blank::is_blank(&answer) {
+        let words = || "its attributes could not be read".to_string();
+        wear.trouble.get_or_insert_with(|| Trouble::Other(words()));
     }
     // An NVMe disk's status is that some critical warning is raised, and it may be its temperature alone.
     let is_nvme_warning = wear.source == Some(Source::Nvme) && nvme_warning(&answer).is_some();

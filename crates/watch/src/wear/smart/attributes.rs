@@ -193,7 +193,7 @@ fn has_threshold(row: &Value) -> bool {
     threshold.zip(number(&row["value"])).is_some_and(|(threshold, value)| value > threshold)
 }
 
-fn raw(raw: &Value) -> Option<u64> {
+pub fn raw(raw: &Value) -> Option<u64> {
     count(&raw["value"]).or_else(|| count(raw)).or_else(|| {
         let text = raw["string"].as_str().or(raw.as_str())?;
         text.split_whitespace().next()?.parse().ok()
