@@ -241,7 +241,8 @@ impl LetThrough {
         });
         let mut wear = Wear { disk: self.device(&wear.disk), trouble, ..wear };
         let told = wear.told_used.iter_mut().map(|told| &mut told.name);
-        for attribute in told.chain(&mut wear.failing_attributes) {
+        let listed = [&mut wear.failing_attributes, &mut wear.used_up_attributes];
+        for attribute in told.chain(listed.into_iter().flatten()) {
             *attribute = self.attribute(attribute);
         }
         wear

@@ -55,9 +55,18 @@ fn header() -> Header {
                     used: Used { min_percent: 3.0, max_percent: None },
                 })
                 .into(),
-            failing_attributes: vec!["Perc_Write/Erase_Count".into()],
+            failing_attributes: [
+                "Perc_Write/Erase_Count",
+                "Available_Reservd_Space",
+                "Used_Rsvd_Blk_Cnt_Tot",
+                "Spin_Retry_Count",
+                "qzalice",
+            ]
+            .map(String::from)
+            .into(),
+            used_up_attributes: vec!["Power_On_Hours".into(), "qzbob".into()],
             trouble: Some(Trouble::Other(
-                "cannot open /dev/disk/by-id/ata-qzS4EVNX0R123456".into(),
+                "its health log could not be read: /dev/disk/by-id/ata-qzS4EVNX0R123456".into(),
             )),
             ..Wear::default()
         }],
@@ -169,6 +178,11 @@ fn a_header_keeps_products_and_what_this_program_said_of_known_disks() {
         "SSD_LifeLeft(0.01%)",
         "Lifetime_Remaining%",
         "Perc_Write/Erase_Count",
+        "Available_Reservd_Space",
+        "Used_Rsvd_Blk_Cnt_Tot",
+        "Spin_Retry_Count",
+        "Power_On_Hours",
+        "its health log could not be read",
         "3 read errors",
         "Copy your data now.",
         "rubus plan usb-quirk device=/dev/sda",
