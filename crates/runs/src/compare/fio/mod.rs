@@ -151,6 +151,14 @@ fn options<'a>(entry: &'a Value, global: &'a Value) -> Vec<(&'a str, String)> {
     all.map(|(name, value)| (name.as_str(), text(value))).collect()
 }
 
+/// Whether the options say what was done: the sum of all clients has none but those of all jobs, and what is replayed
+/// (`read_iolog`) is in a log.
+fn say_the_work(options: &[(&str, String)], entry: &Value) -> bool {
+    let has = |name: &str| options.iter().any(|(other, _)| *other == name);
+    let is_whole = !is_of_all_clients(entry) || has("rw") || has("readwrite");
+    !options.is_empty() && is_whole && !has("read_iolog")
+}
+
 /// One of fio's results: of a job, or of a group of jobs.
 struct Entry<'a> {
     value: &'a Value,
@@ -167,7 +175,7 @@ impl<'a> Entry<'a> {
         let options = options(value, global);
         let pairs = || options.iter().map(|(name, value)| (*name, value.as_str()));
         let is_told = !options.is_empty();
-        let asked = is_told.then(|| Asked::of(pairs()));
+        let asked = say_the_work(&options, value).then(|| Asked::of(pairs()));
         let stated = is_told.then(|| stated(pairs()));
         let part = |key: &str| Part::of(&value[key], units);
         let one_way = |direction, key| Some((Scope::OneDirection, direction, part(key)?));
@@ -214,6 +222,7 @@ impl<'a> Entry<'a> {
             Pattern::Sequential
         };
         let stated = of_all.and_then(|asked| asked.block_bytes[side(direction)]);
+        let stated = stated.filter(|_| !is_of_all_clients(self.value));
         let block_bytes = stated.or(part.mean_block());
         let sync = match (direction, scope) {
             (Direction::Write, Scope::OneDirection) => of_all.map(|asked| asked.sync),

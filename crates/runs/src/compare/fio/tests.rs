@@ -191,6 +191,26 @@ fn the_sum_of_all_clients_counts_where_it_alone_was_kept() {
 }
 
 #[test]
+fn options_that_do_not_say_the_work_name_none() {
+    // fio 2.6, whose clients had options of their own.
+    let value = json!({"fio version": "fio-2.6", "global options": {"unified_rw_reporting": "1"},
+        "client_stats": [{"jobname": "All clients", "groupid": 0, "error": 0, "hostname": "pi2",
+            "mixed": {"io_bytes": 2_186_952, "bw": 16_653, "iops": 2252.49, "runtime": 121_363,
+                "total_ios": 273_369}}]});
+    let jobs = subject("x.json", &value).expect("fio's").jobs;
+    assert_eq!(jobs[0].title, "8 KiB reads and writes");
+    assert_eq!((jobs[0].scope, jobs[0].queue_depth), (Scope::BothDirections, None));
+    // What is replayed is in the log, and its blocks are those of the log.
+    let mut read = side(1000, 2000);
+    read["io_bytes"] = json!(8_192_000);
+    read["io_kbytes"] = json!(8000);
+    let replayed =
+        only(json!({"read_iolog": "trace.log", "ioengine": "libaio"}), json!({"read": read}));
+    assert_eq!((replayed.title.as_str(), replayed.block_bytes), ("8 KiB reads", Some(8192)));
+    assert_eq!((replayed.queue_depth, replayed.access), (None, None));
+}
+
+#[test]
 fn the_size_of_the_region_is_in_units_of_fio() {
     let region = |size: &str, base: &str| {
         let value = json!({"fio version": "fio-3.33", "global options": {"size": size,
