@@ -22,7 +22,7 @@ pub(super) fn joined(subjects: &[Subject]) -> Vec<Subject> {
         let are_several = counts.first().copied().flatten().is_some_and(|first| first > 1);
         counts.len() > 1 && are_several && counts.windows(2).all(|pair| pair[0] == pair[1])
     };
-    let join = |subject: &Subject| join(&subject.jobs, &is_alike);
+    let join = |subject: &Subject| join(&subject.jobs, is_alike);
     subjects.iter().map(|subject| Subject { jobs: join(subject), ..subject.clone() }).collect()
 }
 
